@@ -1,0 +1,1 @@
+"""One program a workload: read, fit, write."""

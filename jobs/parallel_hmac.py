@@ -1,0 +1,70 @@
+"""Cluster a table by hierarchical mode association, at every bandwidth of a ladder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parallel_mix.config import CommonOptions, argument, numbers, option, positive
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+
+PARALLEL = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """Options of `parallel-mix hmac`."""
+
+    input: Path = argument("table: csv, npy, npz, parquet or HDF5")
+    bandwidths: tuple[float, ...] | None = option(
+        None, "rising bandwidths in data units, e.g. 0.1,0.2,0.5", read=numbers, metavar="LIST"
+    )
+    levels: int = option(20, "number of bandwidths where none are given", read=positive, metavar="N")
+    range: tuple[float, ...] = option(
+        (0.1, 2.0), "smallest and largest bandwidth, in largest standard deviations of a column", read=numbers,
+        metavar="LOW,HIGH",
+    )  # fmt: skip
+    standardize: bool = option(False, "divide each column by its standard deviation first")
+    nested: bool = option(True, "levels form a tree", negative="--flat")
+    approach: int = option(2, "1: every step in parallel, 2: every ascent in parallel", read=int, choices=(1, 2))
+    dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
+    weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
+    labels: str | None = option(None, "dataset or column of known classes (kept, not used)", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
+    data: bool = option(True, "keep a copy of the data in the result", negative="--no-data")
+
+
+def run(options: Options) -> None:
+    """Read, fit, write."""
+    from parallel_mix.launch.session import run_on_backend
+
+    run_on_backend(options, lambda backend: work(options, backend))
+
+
+def work(options: Options, backend: Backend) -> None:
+    """Rank 0's part."""
+    from parallel_mix.launch.job import Job
+    from parallel_mix.models.hmac_levels import HmacSettings, fit_hmac
+
+    settings = HmacSettings(
+        options.bandwidths,
+        options.levels,
+        options.range,
+        options.standardize,
+        options.nested,
+        options.approach,
+    )
+    with Job("hmac", options, backend) as job:
+        table, source = job.read(options.input, settings)
+        if not options.dry_run:
+            result = fit_hmac(source, settings, backend, job.run)
+            job.write(result.as_tree(), table)
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("hmac")

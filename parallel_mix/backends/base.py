@@ -1,0 +1,139 @@
+"""What a scheduler offers to a model: `share`, `map` and `map_reduce`, and nothing else.
+
+A kernel is a function `kernel(context, task) -> result` of module level (or a `functools.partial` of one): it travels
+by name to each worker once a call, the context once a run. What a worker computes depends on the task alone, never on
+how many workers there are, so every backend gives the same bits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from parallel_mix.backends.stop import StopFlag
+from parallel_mix.errors import Failure, Stopped, TaskError
+
+Kernel = Callable[[Any, Any], Any]
+Nodes = dict[tuple[int, int], Any]
+
+
+class Recipe(Protocol):
+    """How a worker makes the shared context by itself, when it joins and each time it is replaced."""
+
+    def load(self) -> Any: ...
+
+
+class Backend(ABC):
+    """A set of workers. `size` is the number of tasks that run at the same time."""
+
+    name: str
+    size: int
+
+    def __init__(self, stop: StopFlag | None = None) -> None:
+        self.stop = stop or StopFlag()
+
+    @abstractmethod
+    def share(self, recipe: Recipe) -> None:
+        """Give every worker the context that `recipe` loads; it replaces the one shared before."""
+
+    @abstractmethod
+    def _begin(self, kernel: Kernel) -> None:
+        """Start a call: results of an abandoned earlier call are forgotten."""
+
+    @abstractmethod
+    def _submit(self, index: int, task: Any) -> bool:
+        """Hand out a task, or return False where every worker has enough queued."""
+
+    @abstractmethod
+    def _wait(self) -> list[tuple[int, Any]]:
+        """Results that have come in; returns at least every tenth of a second, empty-handed if need be."""
+
+    def close(self) -> None:  # noqa: B027 (a backend without resources needs nothing here)
+        """End the workers."""
+
+    def map(self, kernel: Kernel, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Yield `(task_index, result)` as tasks finish; `tasks` may grow while this is iterated."""
+        self._begin(kernel)
+        sent = received = 0
+        while True:
+            while sent < len(tasks) and self._submit(sent, tasks[sent]):
+                sent += 1
+            if received == sent == len(tasks):
+                return
+            for index, result in self._wait():
+                if isinstance(result, Failure):
+                    raise TaskError(result)
+                received += 1
+                yield index, result
+            if self.stop.signum:
+                raise Stopped(self.stop.signum)
+
+    def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
+        """Return the sum of all results over the fixed binary tree on the task indices.
+
+        Each worker gets a contiguous range and returns the sums of the largest subtrees inside it: the shape of the
+        sum depends on `len(tasks)` alone.
+        """
+        total = len(tasks)
+        if total == 0:
+            raise ValueError("map_reduce needs at least one task.")
+        parts = min(self.size, total)
+        cuts = [total * part // parts for part in range(parts + 1)]
+        ranges = [(lo, hi, total, list(tasks[lo:hi])) for lo, hi in pairwise(cuts)]
+        nodes: Nodes = {}
+        for _, part in self.map(SubtreeSums(kernel, add), ranges):
+            nodes.update(part)
+        return join_subtrees(nodes, (0, total), add)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class SubtreeSums:
+    """The kernel of a reduction: sums of the largest subtrees that lie within a range of tasks."""
+
+    kernel: Kernel
+    add: Callable[[Any, Any], Any]
+
+    def __call__(self, context: Any, task: tuple[int, int, int, list[Any]]) -> Nodes:
+        low, high, total, tasks = task
+        nodes: Nodes = {}
+
+        def subtree(a: int, b: int) -> Any:
+            if b - a == 1:
+                return self.kernel(context, tasks[a - low])
+            middle = (a + b) // 2
+            left = subtree(a, middle)
+            return self.add(left, subtree(middle, b))
+
+        def visit(a: int, b: int) -> None:
+            if b <= low or a >= high:
+                return
+            if low <= a and b <= high:
+                nodes[a, b] = subtree(a, b)
+                return
+            middle = (a + b) // 2
+            visit(a, middle)
+            visit(middle, b)
+
+        visit(0, total)
+        return nodes
+
+
+def join_subtrees(nodes: Nodes, span: tuple[int, int], add: Callable[[Any, Any], Any]) -> Any:
+    """Add the subtrees of all workers to the sum of the whole span."""
+    if span in nodes:
+        return nodes[span]
+    a, b = span
+    middle = (a + b) // 2
+    return add(join_subtrees(nodes, (a, middle), add), join_subtrees(nodes, (middle, b), add))

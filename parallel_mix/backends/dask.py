@@ -1,0 +1,163 @@
+"""Workers of a Dask cluster: one that is running already, or a local one that is started and stopped.
+
+The recipe travels as a worker plugin: the scheduler gives it to every worker that joins, also to a late one or one
+that replaces a dead one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from dask import config as dask_config
+from distributed import Client, Future, LocalCluster, WorkerPlugin, get_worker
+from threadpoolctl import threadpool_limits
+
+from parallel_mix.backends.base import Backend, Kernel, Recipe
+from parallel_mix.backends.stop import StopFlag
+from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, run_task
+from parallel_mix.errors import Failure, ParallelMixError
+
+_numbers = itertools.count()
+
+
+class ContextPlugin(WorkerPlugin):  # type: ignore[misc]
+    """The shared context of one backend on a worker, loaded when the first task asks for it."""
+
+    def __init__(self, name: str, recipe: Recipe) -> None:
+        self.name = name
+        self.recipe = recipe
+
+    def setup(self, worker: Any) -> None:
+        worker.parallel_mix_contexts = {
+            self.name: self.recipe,
+            **getattr(worker, "parallel_mix_contexts", {}),
+        }
+        worker.parallel_mix_contexts[self.name] = LazyContext(self.recipe)
+
+
+class LazyContext:
+    """A recipe that is loaded once."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        from threading import Lock
+
+        self._recipe = recipe
+        self._lock = Lock()
+        self._loaded: list[Any] = []
+
+    def get(self) -> Any:
+        with self._lock:
+            if not self._loaded:
+                threadpool_limits(limits=1, user_api="blas")
+                self._loaded.append(self._recipe.load())
+            return self._loaded[0]
+
+
+def run_on_worker(name: str, kernel: Kernel, index: int, task: Any) -> Any:
+    """One task on a Dask worker."""
+    worker = get_worker()
+    label = f"Dask worker {worker.address}"
+    return run_task(lambda _, t: kernel(worker.parallel_mix_contexts[name].get(), t), None, index, task, label)
+
+
+class DaskBackend(Backend):
+    """Tasks as Dask futures. Give `client`, or `scheduler`/`scheduler_file`, or neither for a local cluster."""
+
+    name = "dask"
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        threads: int | None = None,
+        scheduler: str | None = None,
+        scheduler_file: str | None = None,
+        client: Any = None,
+        stop: StopFlag | None = None,
+    ) -> None:
+        super().__init__(stop)
+        self._cluster: Any = None
+        self._own_client = client is None
+        self.client = client or self._connect(workers, threads, scheduler, scheduler_file)
+        self.client.wait_for_workers(1, timeout=60)
+        self.size = max(1, sum(self.client.nthreads().values()))
+        self._context_name = ""
+        self._kernel: Kernel | None = None
+        self._futures: dict[int, Future] = {}
+        self._finished: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        self._call = 0
+
+    def _connect(
+        self, workers: int | None, threads: int | None, scheduler: str | None, scheduler_file: str | None
+    ) -> Client:
+        if scheduler or scheduler_file:
+            try:
+                return Client(address=scheduler, scheduler_file=scheduler_file, timeout=30)
+            except (OSError, TimeoutError, ValueError) as error:
+                where = scheduler or scheduler_file
+                raise ParallelMixError(f"No Dask scheduler answers at {where}: {error}.") from error
+        with dask_config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+            self._cluster = LocalCluster(
+                n_workers=workers or available_cores(),
+                threads_per_worker=threads or 1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs="ERROR",
+            )
+        return Client(self._cluster)
+
+    def share(self, recipe: Recipe) -> None:
+        if self._context_name:
+            self.client.unregister_worker_plugin(self._context_name)
+        self._context_name = f"parallel-mix-{os.getpid()}-{next(_numbers)}"
+        self.client.register_plugin(ContextPlugin(self._context_name, recipe), name=self._context_name)
+
+    def _begin(self, kernel: Kernel) -> None:
+        self._cancel()
+        self._call += 1
+        self._kernel = kernel
+        self._finished = SimpleQueue()
+
+    def _submit(self, index: int, task: Any) -> bool:
+        if len(self._futures) >= self.size * (1 + QUEUED_AHEAD):
+            return False
+        future = self.client.submit(run_on_worker, self._context_name, self._kernel, index, task, pure=False, retries=3)
+        self._futures[index] = future
+        finished, call = self._finished, self._call
+        future.add_done_callback(lambda _: finished.put((call, index)))
+        return True
+
+    def _wait(self) -> list[tuple[int, Any]]:
+        found: list[tuple[int, Any]] = []
+        try:
+            item = self._finished.get(timeout=0.1)
+            while True:
+                if item[0] == self._call:
+                    found.append((item[1], self._outcome(item[1])))
+                item = self._finished.get_nowait()
+        except Empty:
+            return found
+
+    def _outcome(self, index: int) -> Any:
+        future = self._futures.pop(index)
+        if future.status == "finished":
+            return future.result()
+        error = future.exception() if future.status == "error" else "the scheduler lost or cancelled the task"
+        return Failure(index, "unknown", "the Dask cluster", str(error), "")
+
+    def _cancel(self) -> None:
+        if self._futures:
+            self.client.cancel(list(self._futures.values()), force=True)
+            self._futures = {}
+
+    def close(self) -> None:
+        self._cancel()
+        if self._context_name:
+            self.client.unregister_worker_plugin(self._context_name)
+            self._context_name = ""
+        if self._own_client:
+            self.client.close()
+        if self._cluster is not None:
+            self._cluster.close()

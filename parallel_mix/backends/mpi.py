@@ -1,0 +1,198 @@
+"""Ranks of an MPI job: rank 0 hands out tasks and computes like the others.
+
+The main thread of every rank does MPI and signals, its compute threads run kernels (MPI_THREAD_FUNNELED). Nobody blocks
+in MPI: every wait is a poll with a growing sleep, so a signal is seen at once and an idle rank costs no core.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from parallel_mix.backends.base import Backend, Kernel, Recipe
+from parallel_mix.backends.stop import StopFlag
+from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads
+
+TAG_COMMAND, TAG_RESULT = 1, 2
+LONGEST_SLEEP = 0.002
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
+
+
+def launched_by_mpi() -> bool:
+    """True where a launcher (mpirun, mpiexec, srun with PMIx or PMI2) started this process."""
+    return any(name in os.environ for name in SIZE_VARIABLES)
+
+
+def import_mpi() -> Any:
+    """Initialise MPI for a main thread that does all the talking.
+
+    On one host the shared-memory transport is chosen, which halves the start-up; a user's own choice is kept.
+    """
+    world = os.environ.get("OMPI_COMM_WORLD_SIZE")
+    chosen = any(name in os.environ for name in ("OMPI_MCA_btl", "OMPI_MCA_pml"))
+    if world and world == os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") and not chosen:
+        os.environ["OMPI_MCA_pml"] = "ob1"
+        os.environ["OMPI_MCA_btl"] = "self,sm"
+    import mpi4py
+
+    mpi4py.rc.thread_level = "funneled"
+    from mpi4py import MPI
+
+    return MPI
+
+
+def abort_on_exception() -> None:
+    """Make an exception that nobody caught end all ranks with code 1, as `python -m mpi4py` does."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        sys.__excepthook__(kind, error, trace)
+        sys.stderr.flush()
+        import_mpi().COMM_WORLD.Abort(1)
+
+    sys.excepthook = hook
+
+
+class Patience:
+    """Sleep a twentieth of the time waited so far: short waits end promptly, long ones cost nothing."""
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+
+    def sleep(self) -> None:
+        waited = time.perf_counter() - self._since
+        time.sleep(min(max(waited / 20, 1e-5), LONGEST_SLEEP))
+
+
+class MpiBackend(Backend):
+    """Rank 0's side. On the other ranks call `serve`, which returns when rank 0 closes."""
+
+    name = "mpi"
+
+    def __init__(self, threads: int | None = None, stop: StopFlag | None = None, comm: Any = None) -> None:
+        super().__init__(stop)
+        self.comm = import_mpi().COMM_WORLD if comm is None else comm
+        self.rank = self.comm.Get_rank()
+        self.threads = threads or 1
+        self.ranks = self.comm.Get_size()
+        self.size = self.ranks * self.threads
+        self._local = ComputeThreads(self.threads, f"rank {self.rank}")
+        self._call = 0
+        self._kernel: Kernel | None = None
+        self._has_kernel: set[int] = set()
+        self._pending = [0] * self.ranks
+        self._sends: list[tuple[Any, Any]] = []
+
+    # rank 0
+
+    def share(self, recipe: Recipe) -> None:
+        for rank in range(1, self.ranks):
+            self._send(("share", recipe), rank, TAG_COMMAND)
+        self._local.context = recipe.load()
+
+    def _begin(self, kernel: Kernel) -> None:
+        self._call += 1
+        self._kernel = kernel
+        self._has_kernel = set()
+        self._pending = [0] * self.ranks
+        self._local.begin(kernel)
+
+    def _submit(self, index: int, task: Any) -> bool:
+        rank = min(range(self.ranks), key=self._pending.__getitem__)
+        if self._pending[rank] >= self.threads + QUEUED_AHEAD:
+            return False
+        self._pending[rank] += 1
+        if rank == 0:
+            self._local.submit(index, task)
+            return True
+        if rank not in self._has_kernel:
+            self._has_kernel.add(rank)
+            self._send(("begin", self._call, self._kernel), rank, TAG_COMMAND)
+        self._send(("task", self._call, index, task), rank, TAG_COMMAND)
+        return True
+
+    def _wait(self) -> list[tuple[int, Any]]:
+        patience = Patience()
+        until = time.perf_counter() + 0.1
+        while True:
+            found = self._local.results(timeout=0)
+            self._pending[0] -= len(found)
+            for rank, (call, index, result) in self._receive(TAG_RESULT):
+                if call == self._call:
+                    self._pending[rank] -= 1
+                    found.append((index, result))
+            if found or self.stop.signum or time.perf_counter() > until:
+                return found
+            patience.sleep()
+
+    def close(self) -> None:
+        """End the other ranks and leave last."""
+        for rank in range(1, self.ranks):
+            self._send(("close",), rank, TAG_COMMAND)
+        self._leave()
+
+    # the other ranks
+
+    def serve(self) -> None:
+        """Run what rank 0 sends until it closes. Signals are rank 0's affair."""
+        call = 0
+        patience = Patience()
+        while True:
+            busy = False
+            for _, message in self._receive(TAG_COMMAND, source=0):
+                busy = True
+                verb, *rest = message
+                if verb == "close":
+                    self._leave()
+                    return
+                if verb == "share":
+                    self._local.context = rest[0].load()
+                elif verb == "begin":
+                    call = rest[0]
+                    self._local.begin(rest[1])
+                elif rest[0] == call:
+                    self._local.submit(rest[1], rest[2])
+            for index, result in self._local.results(timeout=0):
+                busy = True
+                self._send((call, index, result), 0, TAG_RESULT)
+            if busy:
+                patience = Patience()
+            else:
+                patience.sleep()
+
+    # both sides
+
+    def _send(self, message: Any, rank: int, tag: int) -> None:
+        self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
+        self._sends.append((self.comm.isend(message, dest=rank, tag=tag), message))
+
+    def _receive(self, tag: int, source: int = -1) -> list[tuple[int, Any]]:
+        MPI = import_mpi()
+        found: list[tuple[int, Any]] = []
+        status = MPI.Status()
+        while (message := self.comm.improbe(MPI.ANY_SOURCE if source < 0 else source, tag, status)) is not None:
+            found.append((status.Get_source(), message.recv()))
+        self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
+        return found
+
+    def _leave(self) -> None:
+        """Pass a barrier together, so that no rank's early exit makes the launcher kill the others."""
+        self._local.close()
+        self._until(lambda: all(request.Test() for request, _ in self._sends))
+        barrier = self.comm.Ibarrier()
+        self._until(barrier.Test)
+
+    def _until(self, done: Callable[[], bool], seconds: float = 30.0) -> None:
+        patience = Patience()
+        until = time.perf_counter() + seconds
+        while not done():
+            for tag in (TAG_COMMAND, TAG_RESULT):
+                self._receive(tag)  # late messages of a stopped run: taken and dropped
+            if time.perf_counter() > until:
+                sys.stderr.write(f"parallel-mix: {socket.gethostname()}: other ranks did not leave in {seconds:g} s.\n")
+                self.comm.Abort(1)
+            patience.sleep()

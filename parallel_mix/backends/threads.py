@@ -1,0 +1,108 @@
+"""Compute threads: they run kernels while the main thread talks to the scheduler."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import traceback
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from parallel_mix.backends.base import Kernel
+from parallel_mix.errors import Failure
+
+QUEUED_AHEAD = 2
+
+
+def available_cores() -> int:
+    """Cores this process may use: affinity and the cgroup's CPU quota respected."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:  # noqa: PTH123 (a kernel interface, not a file of the user's)
+            quota, period = file.read().split()
+        if quota != "max":
+            cores = min(cores, max(1, round(int(quota) / int(period))))
+    except (OSError, ValueError):
+        pass
+    return cores
+
+
+def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -> Any:
+    """Run a kernel; an exception becomes a value that says where it happened."""
+    try:
+        return kernel(context, task)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".rstrip(".")
+        return Failure(index, socket.gethostname(), worker, text, traceback.format_exc())
+
+
+class ComputeThreads:
+    """Threads of one process with one BLAS thread each; two tasks are queued ahead of those that run."""
+
+    def __init__(self, count: int, worker: str) -> None:
+        self.count = count
+        self.worker = worker
+        self.context: Any = None
+        self._call = 0
+        self._kernel: Kernel | None = None
+        self._pending = 0
+        self._tasks: SimpleQueue[tuple[int, int, Any] | None] = SimpleQueue()
+        self._results: SimpleQueue[tuple[int, int, Any]] = SimpleQueue()
+        self._blas = threadpool_limits(limits=1, user_api="blas")
+        # Daemons: a stop must not wait for a long task; its result would be thrown away.
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def begin(self, kernel: Kernel) -> None:
+        """Start a call; tasks of an abandoned one are dropped."""
+        self._call += 1
+        self._kernel = kernel
+        self._pending = 0
+
+    @property
+    def room(self) -> int:
+        """How many more tasks it takes now."""
+        return self.count + QUEUED_AHEAD - self._pending
+
+    @property
+    def idle(self) -> bool:
+        return self._pending == 0
+
+    def submit(self, index: int, task: Any) -> None:
+        self._pending += 1
+        self._tasks.put((self._call, index, task))
+
+    def results(self, timeout: float) -> list[tuple[int, Any]]:
+        """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
+        found: list[tuple[int, Any]] = []
+        try:
+            item = self._results.get(timeout=timeout) if timeout > 0 else self._results.get_nowait()
+            while True:
+                call, index, result = item
+                if call == self._call:
+                    self._pending -= 1
+                    found.append((index, result))
+                item = self._results.get_nowait()
+        except Empty:
+            return found
+
+    def close(self) -> None:
+        self._call += 1
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join(timeout=1.0)
+        self._blas.restore_original_limits()
+
+    def _work(self) -> None:
+        while (item := self._tasks.get()) is not None:
+            call, index, task = item
+            if call != self._call:
+                continue
+            kernel = self._kernel
+            assert kernel is not None  # noqa: S101 (begin() comes before submit())
+            self._results.put((call, index, run_task(kernel, self.context, index, task, self.worker)))

@@ -1,0 +1,94 @@
+"""`parallel-mix COMMAND ...`: finds the job and its options, and turns errors into sentences and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from parallel_mix import __version__
+from parallel_mix.config import add_options, gather
+from parallel_mix.errors import InputError, ParallelMixError
+
+COMMANDS = {
+    "hmac": ("parallel_hmac", "cluster by hierarchical mode association"),
+    "predict": ("predict_labels", "give new points the clusters of a result"),
+    "info": ("describe_result", "say what is in a result or a table"),
+    "plot": ("plot_result", "draw the pictures of a result"),
+    "export": ("export_labels", "write the labels of a result as csv"),
+    "convert": ("convert_table", "turn a table into HDF5"),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with sentences and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message[:1].upper()}{message[1:]}. See `{self.prog} --help`.")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The console script."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(guarded(_dispatch, words))
+
+
+def main_of(command: str) -> NoReturn:
+    """A job's program, started by its file."""
+    sys.exit(guarded(_dispatch, [command, *sys.argv[1:]]))
+
+
+def guarded(action: Any, *arguments: Any) -> int:
+    """Run, and return the exit code; a user's mistake is a sentence, no traceback."""
+    try:
+        action(*arguments)
+    except ParallelMixError as error:
+        if speaks():
+            sys.stderr.write(f"parallel-mix: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("parallel-mix: interrupted.\n")
+        return 130
+    except BrokenPipeError:
+        sys.stdout = None
+        return 1
+    return 0
+
+
+def speaks() -> bool:
+    """True on the one process of a job that talks to the user."""
+    rank = next(
+        (os.environ[name] for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK") if name in os.environ),
+        "0",
+    )
+    return rank == "0"
+
+
+def _dispatch(words: list[str]) -> None:
+    parser = _top_parser()
+    if not words or words[0] not in COMMANDS:
+        parser.parse_args(words or ["--help"])
+        raise InputError(f"No command given: use one of {', '.join(COMMANDS)}.")
+    module, text = COMMANDS[words[0]]
+    job = importlib.import_module(f"parallel_mix.jobs.{module}")
+    own = Parser(prog=f"parallel-mix {words[0]}", description=job.__doc__ or text, allow_abbrev=False)
+    add_options(own, job.Options)
+    options = gather(job.Options, vars(own.parse_args(words[1:])))
+    job.run(options)
+
+
+def _top_parser() -> Parser:
+    listing = "\n".join(f"  {name:<10}{text}" for name, (_, text) in COMMANDS.items())
+    parser = Parser(
+        prog="parallel-mix",
+        description=f"Clustering and mixture models as distributed jobs.\n\ncommands:\n{listing}",
+        epilog="`parallel-mix COMMAND --help` tells the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"parallel-mix {__version__}")
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    return parser

@@ -1,0 +1,154 @@
+"""Options of a job: one frozen dataclass, filled from flags or from a TOML file.
+
+Each field carries its own help and reading rule as metadata (`option`), so parser, TOML and documentation come from
+one place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from parallel_mix.errors import InputError
+
+T = TypeVar("T")
+
+
+def option(default: Any, text: str, *, read: Any = None, metavar: str | None = None, **more: Any) -> Any:
+    """A field of an options class. `read` turns the text of a flag into the value."""
+    return field(default=default, metadata={"help": text, "read": read, "metavar": metavar, **more})
+
+
+def argument(text: str, *, nargs: str | None = None) -> Any:
+    """A positional argument: a path."""
+    return field(metadata={"help": text, "read": Path, "positional": True, "nargs": nargs})
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers separated by commas."""
+    return tuple(float(part) for part in text.split(","))
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise ValueError("must be 1 or more")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions:
+    """What every job understands."""
+
+    output: Path = option(None, "the result file to write", read=Path, metavar="FILE", short="-o", required=True)
+    backend: str | None = option(
+        None,
+        "where to run; default: mpi under mpirun or srun, else serial",
+        choices=("serial", "mpi", "dask"),
+    )
+    threads: int | None = option(
+        None,
+        "compute threads of each process; default: all cores serially, else 1",
+        read=positive,
+        metavar="N",
+    )
+    workers: int | None = option(None, "workers of the local Dask cluster", read=positive, metavar="N")
+    scheduler: str | None = option(None, "address of a running Dask scheduler", metavar="URL")
+    scheduler_file: str | None = option(None, "JSON file of a running Dask scheduler", metavar="FILE")
+    seed: int = option(0, "seed of whatever is random", read=int, metavar="N")
+    force: bool = option(False, "overwrite an existing result")
+    fresh: bool = option(False, "ignore a checkpoint and begin anew")
+    dry_run: bool = option(False, "check the input and say what would be done")
+    quiet: bool = option(False, "no progress, no closing words")
+    log_file: Path | None = option(None, "write progress there too", read=Path, metavar="FILE")
+
+
+def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
+    """Give a parser the flags of an options class. Absent flags leave no trace, so that a TOML file can fill in."""
+    for item in fields(kind):
+        data = dict(item.metadata)
+        if data.get("positional"):
+            extra = {"nargs": data["nargs"]} if data.get("nargs") else {}
+            parser.add_argument(item.name, type=Path, help=data["help"], **extra)
+            continue
+        flags = [flag for flag in (data.get("short"), _flag(item)) if flag]
+        common: dict[str, Any] = {"dest": item.name, "default": argparse.SUPPRESS, "help": _help(item)}
+        if isinstance(item.default, bool):
+            parser.add_argument(*flags, action="store_true", **common)
+            if data.get("negative"):
+                parser.add_argument(data["negative"], dest=item.name, action="store_false", default=argparse.SUPPRESS)
+        else:
+            choices = data.get("choices")
+            parser.add_argument(*flags, type=_checked(item), choices=choices, metavar=data["metavar"], **common)
+    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a TOML file; flags go before it")
+
+
+def gather(kind: type[T], flags: dict[str, Any]) -> T:
+    """Options from flags over TOML over defaults."""
+    known = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
+    config = flags.pop("config", None)
+    values = {**_from_toml(config, known), **flags} if config else dict(flags)
+    for name, item in known.items():
+        if item.metadata.get("required") and values.get(name) is None:
+            raise InputError(f"{_flag(item)} is missing: give {item.metadata['help']}.")
+    return kind(**values)
+
+
+def _from_toml(path: Path, known: dict[str, Field[Any]]) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"The options file {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"The options file {path} is no TOML: {error}.") from error
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            valid = ", ".join(sorted(n.replace("_", "-") for n in known))
+            raise InputError(f"{path} has an unknown option {key!r}. Valid ones: {valid}.")
+        values[name] = _read_toml_value(path, known[name], value)
+    return values
+
+
+def _read_toml_value(path: Path, item: Field[Any], value: Any) -> Any:
+    choices, read = item.metadata.get("choices"), item.metadata.get("read")
+    if isinstance(item.default, bool):
+        if isinstance(value, bool):
+            return value
+        raise InputError(f"{path}: {item.name} must be true or false, not {value!r}.")
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    try:
+        result = read(text) if read else text
+    except ValueError as error:
+        raise InputError(f"{path}: {item.name} = {value!r} does not do: {error}.") from error
+    if choices and result not in choices:
+        raise InputError(f"{path}: {item.name} must be one of {', '.join(map(str, choices))}, not {value!r}.")
+    return result
+
+
+def _flag(item: Field[Any]) -> str:
+    return "--" + item.name.replace("_", "-")
+
+
+def _help(item: Field[Any]) -> str:
+    text: str = item.metadata["help"]
+    shown = item.default is not None and not isinstance(item.default, bool) and "default" not in text
+    value = ",".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
+    return f"{text} (default: {value})" if shown else text
+
+
+def _checked(item: Field[Any]) -> Any:
+    read = item.metadata.get("read") or str
+
+    def checked(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} does not do: {error}") from error
+
+    return checked

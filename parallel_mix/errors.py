@@ -1,0 +1,50 @@
+"""Every way a run can end other than well, each with its exit code and a full sentence."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+
+class ParallelMixError(Exception):
+    """A run that cannot go on; the message is what the user reads."""
+
+    exit_code = 1
+
+
+class InputError(ParallelMixError, ValueError):
+    """The user's file, option or path is at fault: what, the value, what to do next."""
+
+    exit_code = 2
+
+
+class Stopped(ParallelMixError):
+    """A signal asked for a stop; what was finished is in the checkpoint."""
+
+    def __init__(self, signum: int) -> None:
+        self.signum = signum
+        self.exit_code = 130 if signum == signal.SIGINT else 75
+        super().__init__(f"Stopped by {signal.Signals(signum).name}.")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception of a task, as a value that travels from the worker to the master."""
+
+    task: int
+    host: str
+    worker: str
+    error: str
+    traceback: str
+
+
+class TaskError(ParallelMixError):
+    """A task raised on a worker; carries the worker's own traceback."""
+
+    def __init__(self, failure: Failure, advice: str = "") -> None:
+        self.failure = failure
+        text = (
+            f"Task {failure.task} failed on {failure.worker} (host {failure.host}): {failure.error}.\n"
+            f"{failure.traceback.rstrip()}"
+        )
+        super().__init__(text + (f"\n{advice}" if advice else ""))

@@ -1,0 +1,1 @@
+"""Arithmetic: arrays in, arrays out."""

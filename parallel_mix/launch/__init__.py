@@ -1,0 +1,1 @@
+"""How a job is started: its backend, its signals, its record."""

@@ -1,0 +1,41 @@
+"""The record of a run, kept with its result: who computed what, with what, where, and how long."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import socket
+import sys
+import time
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.config import CommonOptions
+
+PACKAGES = ("parallel-mix", "numpy", "scipy", "h5py", "mpi4py", "distributed")
+
+
+def run_record(command: str, options: CommonOptions, backend: Backend, digest: str) -> dict[str, Any]:
+    """What is known before the result is."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "command": command,
+        "command_line": shlex.join(sys.argv),
+        "config": {key: str(v) if isinstance(v, Path) else v for key, v in asdict(options).items()},
+        "seed": options.seed,
+        "versions": versions,
+        "host": socket.gethostname(),
+        "machine": platform.platform(),
+        "backend": backend.name,
+        "workers": backend.size,
+        "input_digest": digest,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }

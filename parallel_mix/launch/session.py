@@ -1,0 +1,67 @@
+"""From options to a running backend, and back to a clean end on every process."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.backends.stop import StopFlag
+from parallel_mix.config import CommonOptions
+from parallel_mix.errors import InputError, ParallelMixError
+
+
+def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> None:
+    """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile."""
+    from parallel_mix.backends.mpi import launched_by_mpi
+
+    name = options.backend or ("mpi" if launched_by_mpi() else "serial")
+    stop = StopFlag()
+    stop.listen()
+    if name == "mpi":
+        _run_on_mpi(options, stop, work)
+        return
+    if int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1")) > 1:
+        raise InputError(
+            f"--backend {name} under mpirun would run the whole job on every rank: leave out one of the two."
+        )
+    with _open(name, options, stop) as backend:
+        work(backend)
+
+
+def _open(name: str, options: CommonOptions, stop: StopFlag) -> Backend:
+    if name == "serial":
+        from parallel_mix.backends.serial import SerialBackend
+
+        return SerialBackend(options.threads, stop)
+    try:
+        from parallel_mix.backends.dask import DaskBackend
+    except ImportError:
+        raise InputError("--backend dask needs Dask: pip install 'parallel-mix[dask]'.") from None
+    return DaskBackend(options.workers, options.threads, options.scheduler, options.scheduler_file, stop=stop)
+
+
+def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend], None]) -> None:
+    try:
+        from parallel_mix.backends.mpi import MpiBackend, abort_on_exception, import_mpi
+
+        MPI = import_mpi()
+    except ImportError as error:
+        raise InputError(
+            f"--backend mpi needs mpi4py and an MPI library ({error}): pip install 'parallel-mix[mpi-runtime]'."
+        ) from None
+    abort_on_exception()
+    backend = MpiBackend(options.threads, stop)
+    if backend.rank > 0:
+        backend.serve()
+        return
+    try:
+        work(backend)
+    except ParallelMixError:
+        backend.close()
+        raise
+    except BaseException:
+        traceback.print_exc()
+        MPI.COMM_WORLD.Abort(1)
+    backend.close()

@@ -1,0 +1,1 @@
+"""What is fitted: estimators, their loops, and what of them is checkpointed."""

@@ -1,0 +1,80 @@
+"""New points climb the density of the old ones, level by level, until they stand on a mode that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.errors import InputError
+from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.modal_em import Ascents
+from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
+from parallel_mix.models.climbing import climb_by_blocks
+from parallel_mix.models.hmac_levels import HmacResult
+from parallel_mix.models.mode_tree import Level
+from parallel_mix.models.points import PointsRecipe, RowSource
+from parallel_mix.models.run import QuietRun, Run, State
+
+
+def predict_hmac(
+    result: HmacResult, source: RowSource, X: Array, level: int, backend: Backend, run: Run | None = None
+) -> np.ndarray:
+    """Labels of the rows of X at a level; -1 for a mode to which no training point climbed.
+
+    In a nested result a point goes the way a training point went: it climbs at the smallest bandwidth first, and from
+    the mode it meets it follows the tree; so a training point gets its own label again.
+    """
+    run = run or QuietRun()
+    if not -len(result.levels) <= level < len(result.levels):
+        raise InputError(f"There is no level {level}: the result has levels 0 to {len(result.levels) - 1}.")
+    level %= len(result.levels)
+    backend.share(PointsRecipe(source, result.frame))
+    labels = np.full(len(X), -1, dtype=np.int32)
+    at = result.frame.inward(X)
+    open_rows = np.arange(len(X))
+    first = 0
+    state = run.restored()
+    ascents: Ascents | None = None
+    if state is not None:
+        labels, at, open_rows, first = state["labels"], state["at"], state["open_rows"], int(state["level"])
+        ascents = Ascents.from_state(state)
+    for number in range(first if result.settings.nested else level, level + 1):
+        here = result.levels[number]
+        if ascents is None:
+            ascents = Ascents.begin(at[open_rows] / here.bandwidth, np.full(len(open_rows), np.nan))
+        now = ascents
+
+        def kept(now: Ascents = now, number: int = number, open_rows: np.ndarray = open_rows) -> State:
+            done = len(X) - int(now.moving.sum())
+            return {"labels": labels, "at": at, "open_rows": open_rows, "level": number, "done": done, **now.state()}
+
+        for _ in climb_by_blocks(backend, here.bandwidth, ascents, np.arange(len(open_rows))):
+            arrived = len(X) - int(ascents.moving.sum())
+            run.report(arrived, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")
+            run.offer(kept)
+        at[open_rows] = ascents.points * here.bandwidth
+        known = nearest_mode(here, ascents.points)
+        met = known >= 0
+        labels[open_rows[met]] = follow_tree(result, number, level)[known[met]]
+        open_rows, ascents = open_rows[~met], None
+        if not open_rows.size:
+            break
+    return labels
+
+
+def nearest_mode(level: Level, ends: Array) -> np.ndarray:
+    """The mode of the level within the merging tolerance of each end (in bandwidths), or -1."""
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(level.modes / level.bandwidth)
+    distance, index = tree.query(ends, k=1, distance_upper_bound=MERGE_TOLERANCE)
+    found: np.ndarray = np.where(np.isfinite(distance), index, -1)
+    return found
+
+
+def follow_tree(result: HmacResult, level: int, upper: int) -> np.ndarray:
+    """The mode of level `upper` above each mode of `level`."""
+    ancestor = np.arange(len(result.levels[level].modes))
+    for number in range(level, upper):
+        ancestor = result.levels[number].parent[ancestor]
+    return ancestor

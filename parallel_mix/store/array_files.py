@@ -1,0 +1,97 @@
+"""Tables in npy, npz and parquet. Pickled objects are refused, never loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.tables import Selection, Table, as_numbers
+
+
+def read_npy(path: Path, selection: Selection) -> Table:
+    return Table(as_numbers(_load(path), "The array", path), path)
+
+
+def read_npz(path: Path, selection: Selection) -> Table:
+    archive = _load(path)
+    names = list(archive.files)
+    data = selection.dataset if selection.dataset in names else _only_array(names, selection.dataset, path)
+    parts: dict[str, Any] = {}
+    for role, name in (("w", selection.weights or "w"), ("y", selection.labels or "y")):
+        asked = selection.weights if role == "w" else selection.labels
+        if name in names:
+            parts[role] = _member(archive, name, path)
+        elif asked:
+            raise InputError(f"{path} has no array {name!r}; it has {', '.join(names)}.")
+    for role, name in (("rows", selection.row_names or "rows"), ("columns", "columns")):
+        if name in names:
+            parts[role] = [str(value) for value in _member(archive, name, path)]
+    if "w" in parts:
+        parts["w"] = as_numbers(parts["w"], "The weights", path).ravel()
+    return Table(as_numbers(_member(archive, data, path), f"The array {data!r}", path), path, **parts)
+
+
+def _only_array(names: list[str], wanted: str, path: Path) -> str:
+    if len(names) == 1:
+        return names[0]
+    raise InputError(f"{path} has no array {wanted!r}; it has {', '.join(names) or 'none'}. Choose one with --dataset.")
+
+
+def _load(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise InputError(_why(path, error)) from error
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path} is damaged or no NumPy file: {error}.") from error
+    except Exception as error:  # zipfile.BadZipFile, and what else a damaged archive brings about
+        raise InputError(f"{path} is damaged: {error}.") from error
+
+
+def _member(archive: Any, name: str, path: Path) -> Any:
+    try:
+        return archive[name]
+    except ValueError as error:
+        raise InputError(_why(path, error, name)) from error
+    except Exception as error:  # a truncated member of the zip archive
+        raise InputError(f"The array {name!r} of {path} is damaged: {error}.") from error
+
+
+def _why(path: Path, error: ValueError, name: str = "") -> str:
+    what = f"The array {name!r} of {path}" if name else str(path)
+    if "pickle" in str(error).lower() or "object" in str(error).lower():
+        return f"{what} holds pickled Python objects, which are never loaded: save plain numbers instead."
+    return f"{what} is damaged: {error}."
+
+
+def read_parquet(path: Path, selection: Selection) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("Reading parquet needs pyarrow: pip install 'parallel-mix[parquet]'.") from None
+    try:
+        content = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path} is damaged or no parquet file: {error}.") from error
+    names = list(content.column_names)
+    chosen: dict[str, str] = {}
+    for role, name in (("w", selection.weights), ("y", selection.labels), ("rows", selection.row_names)):
+        if name is not None:
+            if name not in names:
+                raise InputError(f"{path} has no column {name!r}; it has {', '.join(names)}.")
+            chosen[role] = name
+    kept = [name for name in names if name not in chosen.values()]
+    columns = [as_numbers(content[name].to_numpy(), f"Column {name!r}", path) for name in kept]
+    parts: dict[str, Any] = {}
+    if "w" in chosen:
+        parts["w"] = as_numbers(content[chosen["w"]].to_numpy(), "The weights", path)
+    if "y" in chosen:
+        parts["y"] = np.array([str(value) for value in content[chosen["y"]].to_pylist()])
+    if "rows" in chosen:
+        parts["rows"] = [str(value) for value in content[chosen["rows"]].to_pylist()]
+    X = np.column_stack(columns) if columns else np.empty((content.num_rows, 0))
+    return Table(np.ascontiguousarray(X), path, columns=kept, **parts)

@@ -1,0 +1,75 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from parallel_mix.errors import InputError
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path`; on success sync and rename it, otherwise remove it."""
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.part")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise InputError(explain(error, path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with written_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=1) + "\n")
+
+
+def explain(error: OSError, path: Path) -> str:
+    """A sentence for a write that failed."""
+    number, text = error.errno, str(error)
+    if number in (errno.ENOSPC, errno.EDQUOT) or "No space left" in text or f"errno = {errno.ENOSPC}" in text:
+        return f"The disk of {path.parent} is full: {path.name} could not be written. Free some space and run again."
+    if number == errno.EFBIG or f"errno = {errno.EFBIG}" in text:
+        return f"{path} would be larger than this system or your limits allow (ulimit -f)."
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{path} cannot be written: no permission to write in {path.parent}."
+    if number == errno.ENOENT:
+        return f"The folder {path.parent} does not exist: create it, or give another output path."
+    return f"{path} could not be written: {error.strerror or text}."
+
+
+def check_writable(path: Path) -> None:
+    """Find out before the work, not after it, that the output cannot be written."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file to write.")
+    probe = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.probe")
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(explain(error, path)) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some network file systems cannot sync a folder; the rename is done all the same
+        return
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,165 @@
+"""Checkpoints and live status of one run, both beside its output.
+
+`OUT.checkpoint` is an HDF5 file of named arrays, written whole or not at all; its identity is data digest, command and
+the options that decide the answer. `OUT.progress.json` says how far the run is; nobody needs the HDF5 for that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from parallel_mix.errors import InputError, ParallelMixError
+from parallel_mix.progress import Progress
+from parallel_mix.store.atomic import write_json, written_whole
+from parallel_mix.store.hdf5_tables import opened
+
+SHORTEST_PAUSE = 2.0
+COST_SHARE = 0.01
+"""A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
+
+
+class KeptRun:
+    """A run whose state is kept: `models.run.Run` with files behind it."""
+
+    def __init__(self, output: Path, identity: dict[str, Any], progress: Progress, fresh: bool = False) -> None:
+        self.output = output
+        self.identity = identity
+        self.progress = progress
+        self.checkpoint = output.with_name(output.name + ".checkpoint")
+        self.status = output.with_name(output.name + ".progress.json")
+        before = self._read_status()
+        self.attempt = int(before.get("attempt", 0)) + 1 if self.checkpoint.exists() and not fresh else 1
+        self._state: dict[str, Any] | None = None if fresh else self._load()
+        self.reused = float(self._state["done"]) if self._state else 0.0
+        self._saved_at = time.monotonic()
+        self._cost = 0.0
+        self._reported_at = 0.0
+        self._done = self._total = 0.0
+        self._started = time.time()
+        self.checkpoints = 0
+        self.seconds = 0.0
+        self.write_status("running", "started")
+
+    # what a model sees
+
+    def restored(self) -> dict[str, Any] | None:
+        return self._state
+
+    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+        self._latest = state
+        if time.monotonic() - self._saved_at >= max(SHORTEST_PAUSE, self._cost / COST_SHARE):
+            self.save()
+
+    def report(self, done: float, total: float, text: str) -> None:
+        self._done, self._total = done, total
+        self.progress.show(done, total, text)
+        if time.monotonic() - self._reported_at >= 1.0:
+            self.write_status("running", text)
+
+    # what a job does
+
+    _latest: Callable[[], dict[str, Any]] | None = None
+
+    def save(self) -> None:
+        """Write the latest state offered."""
+        if self._latest is None:
+            return
+        self._yield_to_later_attempt()
+        began = time.monotonic()
+        state = self._latest()
+        with written_whole(self.checkpoint) as temporary, h5py.File(temporary, "w") as file:
+            file.attrs["kind"] = "checkpoint"
+            file.attrs["identity"] = json.dumps(self.identity, sort_keys=True)
+            file.attrs["attempt"] = self.attempt
+            for name, value in state.items():
+                file[name] = value
+        self._saved_at = time.monotonic()
+        self._cost = self._saved_at - began
+        self.checkpoints += 1
+        self.seconds += self._cost
+
+    def finish(self) -> None:
+        """The result is written: the checkpoint has done its work."""
+        self.write_status("done", "finished")
+        self.checkpoint.unlink(missing_ok=True)
+
+    def write_status(self, state: str, text: str) -> None:
+        self._reported_at = time.monotonic()
+        elapsed = time.time() - self._started
+        rate = self.progress.rate
+        left = (self._total - self._done) / rate if rate > 0 else None
+        write_json(
+            self.status,
+            {
+                "state": state,
+                "message": text,
+                "done": self._done,
+                "total": self._total,
+                "rate": rate,
+                "seconds_left": 0.0 if state == "done" else left,
+                "seconds": round(elapsed, 3),
+                "heartbeat": time.time(),
+                "attempt": self.attempt,
+                "host": socket.gethostname(),
+                "process": os.getpid(),
+                "output": str(self.output),
+            },
+        )
+
+    def _read_status(self) -> dict[str, Any]:
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads(self.status.read_text(encoding="utf-8"))
+            return found if isinstance(found, dict) else {}
+        return {}
+
+    def _yield_to_later_attempt(self) -> None:
+        """A run that was cut off and replaced must not write over its successor's checkpoint."""
+        other = self._read_status()
+        if int(other.get("attempt", 0)) > self.attempt:
+            raise ParallelMixError(
+                f"Attempt {other['attempt']} of this run is under way on {other.get('host')}: this one, attempt "
+                f"{self.attempt}, ends here."
+            )
+
+    def _load(self) -> dict[str, Any] | None:
+        if not self.checkpoint.exists():
+            return None
+        with opened(self.checkpoint) as file:
+            try:
+                kept = json.loads(file.attrs["identity"])
+            except (KeyError, ValueError) as error:
+                raise InputError(f"{self.checkpoint} is no checkpoint of ours. Use --fresh to begin anew.") from error
+            differences = [
+                f"{key} was {kept.get(key)}, is {self.identity.get(key)}"
+                for key in sorted({*kept, *self.identity})
+                if kept.get(key) != self.identity.get(key)
+            ]
+            if differences:
+                raise InputError(
+                    f"{self.checkpoint} belongs to another run: {'; '.join(differences)}. Use --fresh to begin anew, "
+                    "or another output name."
+                )
+            state: dict[str, Any] = {}
+            file.visititems(
+                lambda name, item: state.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
+            )
+            return state
+
+
+def as_plain(value: Any) -> Any:
+    """Numbers and tuples as JSON knows them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return [as_plain(v) for v in value]
+    return value

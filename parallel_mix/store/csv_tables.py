@@ -1,0 +1,124 @@
+"""Tables in text: with or without a header; separated by comma, semicolon, tab or blanks; text columns by name."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.tables import Array, Selection, Table
+
+SEPARATORS = ",;\t "
+
+
+def read_csv(path: Path, selection: Selection) -> Table:
+    """Read a csv file: numbers fast, anything else cell by cell so that the error can name the cell."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8 (byte {error.start}): is it really a csv file?") from error
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not lines:
+        raise InputError(f"{path} is empty.")
+    separator = _separator(lines[0])
+    first = _cells(lines[0], separator)
+    header = first if _is_header(first) else None
+    body = lines[1:] if header else lines
+    names = header or [str(k + 1) for k in range(len(first))]
+    chosen = {
+        role: _column(name, names, path)
+        for role, name in (("w", selection.weights), ("y", selection.labels), ("rows", selection.row_names))
+        if name is not None
+    }
+    if not body:
+        raise InputError(f"{path} has a header and no rows.")
+    if not chosen:
+        numbers = _fast(body, separator, len(names))
+        if numbers is not None:
+            return Table(numbers, path, columns=header)
+    return _by_cell(path, body, separator, header, names, chosen)
+
+
+def _separator(line: str) -> str:
+    return max(SEPARATORS, key=lambda s: (line.count(s) if s != " " else len(line.split()) - 1, -SEPARATORS.index(s)))
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_header(cells: list[str]) -> bool:
+    """A first line without a single number is a header; a lone text among numbers is not."""
+    return not any(_is_number(cell) for cell in cells)
+
+
+def _column(name: str, names: list[str], path: Path) -> int:
+    if name not in names:
+        shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+        raise InputError(f"{path} has no column {name!r}; it has {shown}.")
+    return names.index(name)
+
+
+def _fast(body: list[str], separator: str, width: int) -> Array | None:
+    """NumPy's own reader; None where it stumbles."""
+    try:
+        numbers = np.loadtxt(
+            io.StringIO("\n".join(body)),
+            delimiter=None if separator == " " else separator,
+            ndmin=2,
+            comments=None,
+        )
+    except ValueError:
+        return None
+    return numbers if numbers.shape[1] == width else None
+
+
+def _by_cell(
+    path: Path,
+    body: list[str],
+    separator: str,
+    header: list[str] | None,
+    names: list[str],
+    chosen: dict[str, int],
+) -> Table:
+    table = [_cells(line, separator) for line in body]
+    for k, cells in enumerate(table):
+        if len(cells) != len(names):
+            raise InputError(f"Row {k + 1} of {path} has {len(cells)} values, {len(names)} were expected.")
+    text = {chosen[role] for role in ("y", "rows") if role in chosen}
+    kept = [k for k in range(len(names)) if k not in set(chosen.values())]
+    numbers = np.empty((len(table), len(names)))
+    for k, cells in enumerate(table):
+        for j, cell in enumerate(cells):
+            if j in text:
+                continue
+            try:
+                numbers[k, j] = float(cell) if cell else np.nan
+            except ValueError:
+                raise InputError(
+                    f"Row {k + 1}, column {names[j]!r} of {path} is {cell!r}, which is no number. If the column holds "
+                    "names or classes, say so: --row-names or --labels."
+                ) from None
+    extra: dict[str, Any] = {}
+    if "w" in chosen:
+        extra["w"] = numbers[:, chosen["w"]]
+    if "y" in chosen:
+        extra["y"] = np.array([cells[chosen["y"]] for cells in table])
+    if "rows" in chosen:
+        extra["rows"] = [cells[chosen["rows"]] for cells in table]
+    columns = [names[k] for k in kept] if header else None
+    return Table(np.ascontiguousarray(numbers[:, kept]), path, columns=columns, **extra)

@@ -1,0 +1,122 @@
+"""Tables in HDF5: `X (n, d)`, and where they are there `y`, `w`, `columns`, `rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.atomic import written_whole
+from parallel_mix.store.tables import Array, Selection, Table, as_numbers
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """An HDF5 file to read; a sentence where it cannot be."""
+    try:
+        file = h5py.File(path, "r", locking=False)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist.") from error
+    except OSError as error:
+        raise InputError(f"{path} is damaged, cut short, or no HDF5 file.") from error
+    with file:
+        yield file
+
+
+def read_hdf5(path: Path, selection: Selection) -> Table:
+    with opened(path) as file:
+        X = as_numbers(_read(file, selection.dataset, path), f"Dataset {selection.dataset!r}", path)
+        group = file[selection.dataset].parent
+        parts: dict[str, Any] = {}
+        weights = _beside(file, group, selection.weights, "w", path)
+        if weights is not None:
+            parts["w"] = as_numbers(_read(file, weights, path), "The weights", path).ravel()
+        labels = _beside(file, group, selection.labels, "y", path)
+        if labels is not None:
+            parts["y"] = _texts(file, labels, path)
+        for role, asked in (("rows", selection.row_names), ("columns", None)):
+            name = _beside(file, group, asked, role, path)
+            if name is not None:
+                parts[role] = [str(value) for value in _texts(file, name, path)]
+    return Table(X, path, **parts)
+
+
+def _beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -> str | None:
+    """The full name of a dataset asked for (it must be there) or of the default beside X (it may be)."""
+    if asked is not None:
+        if asked not in file:
+            raise InputError(f"{path} has no dataset {asked!r}; it has {_listing(file)}.")
+        return asked
+    return f"{group.name}/{default}".replace("//", "/") if default in group else None
+
+
+def _read(file: Any, name: str, path: Path) -> Any:
+    dataset = file.get(name)
+    if not isinstance(dataset, h5py.Dataset):
+        raise InputError(f"{path} has no dataset {name!r}; it has {_listing(file)}. Choose one with --dataset.")
+    if dataset.dtype == object or dataset.dtype.kind not in "biuf":
+        raise InputError(f"Dataset {name!r} of {path} holds {dataset.dtype} values: numbers are needed.")
+    try:
+        return dataset[()]
+    except OSError as error:
+        raise InputError(f"Dataset {name!r} of {path} is damaged or cut short.") from error
+
+
+def _texts(file: Any, name: str, path: Path) -> Any:
+    dataset = file[name]
+    if h5py.check_string_dtype(dataset.dtype) is not None:
+        return np.array(dataset.asstr()[()])
+    return _read(file, name, path)
+
+
+def _listing(file: Any) -> str:
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") if names else "none"
+
+
+def write_table(path: Path, table: Table) -> None:
+    """Write a table as an input file of ours."""
+    with written_whole(path) as temporary, h5py.File(temporary, "w") as file:
+        put_table(file, table)
+
+
+def put_table(group: Any, table: Table) -> None:
+    """Put X, w, y, rows and columns into an HDF5 group."""
+    group["X"] = table.X
+    if table.w is not None:
+        group["w"] = table.w
+    if table.y is not None:
+        group["y"] = [str(v) for v in table.y] if table.y.dtype.kind in "UO" else table.y
+    for name in ("rows", "columns"):
+        if (values := getattr(table, name)) is not None:
+            group.create_dataset(name, data=values, dtype=h5py.string_dtype())
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """Rows of an HDF5 file that every worker opens for itself."""
+
+    path: str
+    dataset: str
+    weights_dataset: str | None
+    shape: tuple[int, int]
+
+    def rows(self, start: int, stop: int) -> Array:
+        with opened(Path(self.path)) as file:
+            dataset = file.get(self.dataset)
+            if dataset is None or tuple(dataset.shape[:2]) != self.shape[: dataset.ndim]:
+                raise InputError(f"{self.path} has changed since the run began: its {self.dataset!r} is another one.")
+            return np.asarray(dataset[start:stop], dtype=np.float64).reshape(stop - start, self.shape[1])
+
+    def weights(self) -> Array | None:
+        if self.weights_dataset is None:
+            return None
+        with opened(Path(self.path)) as file:
+            return np.asarray(file[self.weights_dataset][()], dtype=np.float64).ravel()

@@ -1,0 +1,115 @@
+"""Result files: HDF5, with an attribute `kind` at the root, the data, the result, and the record of the run.
+
+A result is a tree of named values: a dict is a group, a key that begins with "@" an attribute, anything else a dataset.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.atomic import written_whole
+from parallel_mix.store.hdf5_tables import opened, put_table, read_hdf5
+from parallel_mix.store.tables import Selection, Table, digest, read_table
+
+FORMAT = 1
+
+Tree = dict[str, Any]
+
+
+def write_result(path: Path, kind: str, tree: Tree, data: Tree, record: Tree) -> None:
+    """Write the result `tree` under the name of its kind, whole or not at all."""
+    with written_whole(path) as temporary, h5py.File(temporary, "w") as file:
+        file.attrs["kind"] = kind
+        file.attrs["format"] = FORMAT
+        _put(file, {"data": data, kind: tree, "run": {f"@{key}": value for key, value in record.items()}})
+
+
+def read_result(path: Path, kind: str) -> Tree:
+    """The result tree of a file of this kind."""
+    if (found := kind_of(path)) != kind:
+        raise InputError(f"{path} is a result of the kind {found!r}; this needs one of the kind {kind!r}.")
+    with opened(path) as file:
+        return _get(file[kind])
+
+
+def kind_of(path: Path) -> str:
+    """The kind of a result file of ours."""
+    with opened(path) as file:
+        kind = file.attrs.get("kind")
+        if kind is None or kind not in file:
+            raise InputError(f"{path} is no result of parallel-mix.")
+        return str(kind)
+
+
+def read_record(path: Path) -> Tree:
+    """What is known of the run that made a result."""
+    with opened(path) as file:
+        return {key: _plain(value) for key, value in file["run"].attrs.items()} if "run" in file else {}
+
+
+def data_tree(table: Table, selection: Selection, known: str, keep: bool) -> Tree:
+    """The data of a result: a copy of them, or with `keep` false only where they are and what they were."""
+    tree: Tree = {
+        "@digest": known,
+        "@path": str(table.path.absolute()),
+        "@selection": json.dumps(asdict(selection)),
+    }
+    tree["@kept"] = keep
+    names = Table(table.X[:0], table.path, y=table.y, rows=table.rows, columns=table.columns)
+    return {**tree, "": table if keep else names}
+
+
+def read_data(path: Path) -> Table:
+    """The data that a result was made from: its own copy, or the input file if that is unchanged."""
+    with opened(path) as file:
+        data = file["data"]
+        kept = bool(data.attrs["kept"])
+        source, known = Path(data.attrs["path"]), str(data.attrs["digest"])
+        selection = Selection(**json.loads(data.attrs["selection"]))
+    if kept:
+        return read_hdf5(path, Selection("data/X"))
+    if not source.exists():
+        raise InputError(f"{path} was written without its data, and {source} is not there any more.")
+    table = read_table(source, selection)
+    if digest(table) != known:
+        raise InputError(f"{source} has changed since {path} was made from it: make the result again.")
+    return table
+
+
+def read_names(path: Path) -> tuple[list[str] | None, list[str] | None]:
+    """Names of rows and of columns kept with a result."""
+    with opened(path) as file:
+        data = file["data"]
+        rows, columns = (
+            [str(v) for v in data[name].asstr()[()]] if name in data else None for name in ("rows", "columns")
+        )
+    return rows, columns
+
+
+def _put(group: Any, tree: Tree) -> None:
+    for key, value in tree.items():
+        if key.startswith("@"):
+            group.attrs[key[1:]] = value if isinstance(value, str | int | float | bool) else json.dumps(value)
+        elif isinstance(value, dict):
+            _put(group.create_group(key), value)
+        elif isinstance(value, Table):
+            put_table(group, value)
+        else:
+            group[key] = value
+
+
+def _get(group: Any) -> Tree:
+    tree: Tree = {f"@{key}": _plain(value) for key, value in group.attrs.items()}
+    for key, item in group.items():
+        tree[key] = _get(item) if isinstance(item, h5py.Group) else item[()]
+    return tree
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value

@@ -1,0 +1,149 @@
+"""Reading the user's tables: csv, npy, npz, parquet and HDF5, each checked before any work begins."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parallel_mix.errors import InputError
+
+Array = NDArray[np.float64]
+
+FORMATS = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "csv",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".h5": "hdf5",
+    ".hdf5": "hdf5",
+    ".hdf": "hdf5",
+}
+ROWS_A_CHECK = 65_536
+
+
+@dataclass
+class Table:
+    """Rows of numbers with what belongs to them."""
+
+    X: Array
+    path: Path
+    w: Array | None = None
+    y: NDArray[Any] | None = None
+    rows: list[str] | None = None
+    columns: list[str] | None = None
+    extras: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which parts of a file are meant; names of datasets (HDF5, npz) or of columns (csv, parquet)."""
+
+    dataset: str = "X"
+    weights: str | None = None
+    labels: str | None = None
+    row_names: str | None = None
+
+
+def read_table(path: Path, selection: Selection | None = None) -> Table:
+    """Read a table whole and check it."""
+    selection = selection or Selection()
+    if not path.exists():
+        raise InputError(f"{path} does not exist.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give a file of the format {', '.join(sorted(FORMATS))}.")
+    kind = FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise InputError(
+            f"{path} has an unknown format {path.suffix or '(no ending)'!r}: use one of {', '.join(sorted(FORMATS))}."
+        )
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty.")
+    try:
+        table: Table = _reader(kind)(path, selection)
+    except PermissionError as error:
+        raise InputError(f"{path} cannot be read: no permission.") from error
+    check_table(table)
+    return table
+
+
+def _reader(kind: str) -> Any:
+    if kind == "csv":
+        from parallel_mix.store.csv_tables import read_csv
+
+        return read_csv
+    if kind == "hdf5":
+        from parallel_mix.store.hdf5_tables import read_hdf5
+
+        return read_hdf5
+    from parallel_mix.store import array_files
+
+    return {"npy": array_files.read_npy, "npz": array_files.read_npz, "parquet": array_files.read_parquet}[kind]
+
+
+def as_numbers(values: Any, what: str, path: Path) -> Array:
+    """An array of float64, or a sentence why it is none."""
+    array = np.asarray(values)
+    if array.dtype == object or array.dtype.kind not in "biuf":
+        raise InputError(f"{what} of {path} holds {array.dtype} values: numbers are needed.")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def check_table(table: Table) -> None:
+    """Shapes, finite numbers, usable weights."""
+    X, path = table.X, table.path
+    if X.ndim == 1:
+        table.X = X = X[:, None]
+    if X.ndim != 2:
+        raise InputError(f"{path} holds a {X.ndim}-dimensional array of shape {X.shape}: rows and columns are needed.")
+    n, d = X.shape
+    if n < 2:
+        raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least 2 are needed.")
+    if d < 1:
+        raise InputError(f"{path} has no columns of numbers.")
+    check_finite(X, path, table.columns)
+    if table.w is not None:
+        check_weights(table.w, n, path)
+
+
+def check_finite(X: Array, path: Path | str, columns: list[str] | None = None) -> None:
+    bad = ~np.isfinite(X)
+    count = int(bad.sum())
+    if count:
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+        name = f"{columns[column]!r}" if columns else f"{column + 1}"
+        some = "value that is" if count == 1 else "values that are"
+        raise InputError(
+            f"{path} has {count:,} {some} NaN or infinite, the first in row {row + 1}, column {name}. "
+            "Remove or fill them first."
+        )
+
+
+def check_weights(w: Array, n: int, path: Path | str) -> None:
+    if w.shape != (n,):
+        raise InputError(f"The weights of {path} have shape {w.shape}: one for each of the {n} rows is needed.")
+    if not np.isfinite(w).all():
+        row = int(np.flatnonzero(~np.isfinite(w))[0]) + 1
+        raise InputError(f"The weights of {path} are not all finite numbers, first in row {row}.")
+    if (w < 0).any():
+        row = int(np.flatnonzero(w < 0)[0])
+        raise InputError(f"The weights of {path} must not be negative; row {row + 1} has {w[row]:g}.")
+    if not (w > 0).any():
+        raise InputError(f"The weights of {path} are all zero.")
+
+
+def digest(table: Table) -> str:
+    """Identity of the numbers, whatever file they came in."""
+    sha = hashlib.sha256(repr(table.X.shape).encode())
+    for start in range(0, len(table.X), ROWS_A_CHECK):
+        sha.update(np.ascontiguousarray(table.X[start : start + ROWS_A_CHECK], dtype="<f8").tobytes())
+    if table.w is not None:
+        sha.update(np.ascontiguousarray(table.w, dtype="<f8").tobytes())
+    return sha.hexdigest()

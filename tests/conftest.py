@@ -1,0 +1,129 @@
+"""What all tests share: programs of the environment, a table of clusters, comparison of result files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).resolve().parents[1]
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+UNDER_MPI = "OMPI_COMM_WORLD_SIZE" in os.environ
+
+Program = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, **MPI_ENVIRONMENT, **more}
+
+
+def mpirun(ranks: int) -> list[str]:
+    return [str(BIN / "mpirun"), "--oversubscribe", "-n", str(ranks)]
+
+
+def launcher(backend: str) -> tuple[list[str], list[str]]:
+    """Words before and after the command line of a program for a backend: serial, mpi2, mpi3, dask2, ..."""
+    name, count = backend.rstrip("0123456789"), backend.lstrip("abcdefghijklmnopqrstuvwxyz")
+    if name == "mpi":
+        return mpirun(int(count)), []
+    if name == "dask":
+        return [], ["--backend", "dask", "--workers", count]
+    return [], ["--threads", count] if count else []
+
+
+def parallel_mix(
+    *words: object, backend: str = "serial", timeout: float = 120, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line program to its end."""
+    before, after = launcher(backend)
+    command = [*before, str(BIN / "parallel-mix"), *map(str, words), *after]
+    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=timeout)
+
+
+def contents(path: Path, without: tuple[str, ...] = ("run",)) -> dict[str, np.ndarray]:
+    """Every dataset and attribute of a result but its run record."""
+    found: dict[str, np.ndarray] = {}
+
+    def visit(name: str, item: object) -> None:
+        if name.split("/")[0] in without:
+            return
+        for key, value in item.attrs.items():  # type: ignore[attr-defined]
+            found[f"{name}@{key}"] = np.asarray(value)
+        if isinstance(item, h5py.Dataset):
+            found[name] = np.asarray(item[()])
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)
+    return found
+
+
+def assert_same_result(one: Path, other: Path) -> None:
+    """Bit for bit the same, but for the run record."""
+    a, b = contents(one), contents(other)
+    assert a.keys() == b.keys()
+    for name, value in a.items():
+        assert value.dtype == b[name].dtype, name
+        assert value.tobytes() == b[name].tobytes(), name
+
+
+def blobs(n: int = 300, d: int = 3, k: int = 4, seed: int = 1) -> np.ndarray:
+    """A table of k clusters with a few stragglers."""
+    r = np.random.default_rng(seed)
+    centres = r.normal(0, 4, (k, d))
+    X = centres[r.integers(0, k, n)] + r.normal(size=(n, d))
+    X[: n // 20] = r.uniform(-8, 8, (n // 20, d))
+    return X
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A small csv file with a header."""
+    path = tmp_path / "table.csv"
+    np.savetxt(path, blobs(), delimiter=",", header="a,b,c", comments="", fmt="%.17g")
+    return path
+
+
+@pytest.fixture(params=["mpi"] if UNDER_MPI else ["serial", "dask"])
+def backend(request: pytest.FixtureRequest) -> Iterator[object]:
+    """A running backend of each kind; under mpirun, ranks above 0 serve it and skip the test's body."""
+    if request.param == "mpi":
+        from parallel_mix.backends.mpi import MpiBackend
+
+        made = MpiBackend(threads=2)
+        if made.rank > 0:
+            made.serve()
+            pytest.skip("served rank 0")
+        with made:
+            yield made
+    elif request.param == "dask":
+        from parallel_mix.backends.dask import DaskBackend
+
+        with DaskBackend(client=request.getfixturevalue("dask_client")) as made:
+            yield made
+    else:
+        from parallel_mix.backends.serial import SerialBackend
+
+        with SerialBackend(threads=2) as made:
+            yield made
+
+
+@pytest.fixture(scope="session")
+def dask_client() -> Iterator[object]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client

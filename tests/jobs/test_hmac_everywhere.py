@@ -1,0 +1,89 @@
+"""`parallel-mix hmac`: the same result on every scheduler, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+
+OTHERS = ["serial2", "mpi1", "mpi2", "mpi3", "mpi4", "dask2"]
+
+
+@pytest.fixture(scope="module")
+def serial_results(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folder = tmp_path_factory.mktemp("serial")
+    np.save(folder / "table.npy", blobs(700, 5))
+    results = {}
+    for approach in (1, 2):
+        results[approach] = folder / f"serial{approach}.h5"
+        done = parallel_mix(
+            "hmac", folder / "table.npy", "-o", results[approach], "--approach", approach, backend="serial1"
+        )
+        assert done.returncode == 0, done.stderr
+    return results
+
+
+@pytest.mark.parametrize("approach", [1, 2])
+@pytest.mark.parametrize("backend_name", OTHERS)
+def test_every_scheduler_gives_the_same_bits(
+    serial_results: dict[int, Path], tmp_path: Path, approach: int, backend_name: str
+) -> None:
+    reference = serial_results[approach]
+    out = tmp_path / "run.h5"
+    table = reference.parent / "table.npy"
+    done = parallel_mix("hmac", table, "-o", out, "--approach", approach, backend=backend_name)
+    assert done.returncode == 0, done.stderr
+    assert_same_result(reference, out)
+    assert json.loads((tmp_path / "run.h5.progress.json").read_text())["state"] == "done"
+
+
+def test_both_approaches_agree_in_labels(serial_results: dict[int, Path]) -> None:
+    with h5py.File(serial_results[1]) as one, h5py.File(serial_results[2]) as two:
+        assert (one["hmac/labels"][()] == two["hmac/labels"][()]).all()
+
+
+@pytest.mark.parametrize("approach", [1, 2])
+@pytest.mark.parametrize("backend_name", ["serial1", "mpi2", "dask2"])
+def test_killed_and_resumed_it_gives_the_same_bits(tmp_path: Path, backend_name: str, approach: int) -> None:
+    table, whole, out = tmp_path / "table.npy", tmp_path / "whole.h5", tmp_path / "run.h5"
+    np.save(table, blobs(6000, 8, 9))
+    options = ["--approach", approach, "--levels", 6, "--range", "0.2,1.2"]
+    assert parallel_mix("hmac", table, "-o", whole, *options).returncode == 0
+    before, after = launcher(backend_name)
+    words = [
+        *before,
+        str(BIN / "parallel-mix"),
+        "hmac",
+        str(table),
+        "-o",
+        str(out),
+        *map(str, options),
+        *after,
+    ]
+    checkpoint = tmp_path / "run.h5.checkpoint"
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(words, env=environment(), stderr=log, stdout=log, start_new_session=True)
+        until = time.monotonic() + 60
+        while not checkpoint.exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        status = json.loads((tmp_path / "run.h5.progress.json").read_text())
+        os.kill(status["process"], signal.SIGKILL)
+        process.wait(timeout=30)
+    assert not out.exists()
+    done = parallel_mix("hmac", table, "-o", out, *options, backend="mpi2" if backend_name == "serial1" else "serial")
+    assert done.returncode == 0, done.stderr
+    assert_same_result(whole, out)
+    with h5py.File(out) as file:
+        assert file["run"].attrs["attempts"] == 2
+        assert file["run"].attrs["reused"] > 0
+    assert not checkpoint.exists()
