@@ -40,6 +40,14 @@ def positive(text: str) -> int:
     return value
 
 
+def seconds(text: str) -> float:
+    """A number of seconds, 0 or more."""
+    value = float(text)
+    if not value >= 0:
+        raise ValueError("must be 0 or more")
+    return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
     """What every job understands."""
@@ -63,6 +71,7 @@ class CommonOptions:
     force: bool = option(False, "overwrite an existing result")
     fresh: bool = option(False, "ignore a checkpoint and begin anew")
     dry_run: bool = option(False, "check the input and say what would be done")
+    checkpoint_every: float = option(2.0, "least seconds between two checkpoints", read=seconds, metavar="SECONDS")
     quiet: bool = option(False, "no progress, no closing words")
     log_file: Path | None = option(None, "write progress there too", read=Path, metavar="FILE")
 

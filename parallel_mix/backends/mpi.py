@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads
@@ -80,6 +82,7 @@ class MpiBackend(Backend):
         self.threads = threads or 1
         self.ranks = self.comm.Get_size()
         self.size = self.ranks * self.threads
+        self._blas = threadpool_limits(limits=1, user_api="blas")
         self._local = ComputeThreads(self.threads, f"rank {self.rank}")
         self._call = 0
         self._kernel: Kernel | None = None
@@ -182,6 +185,7 @@ class MpiBackend(Backend):
     def _leave(self) -> None:
         """Pass a barrier together, so that no rank's early exit makes the launcher kill the others."""
         self._local.close()
+        self._blas.restore_original_limits()
         self._until(lambda: all(request.Test() for request, _ in self._sends))
         barrier = self.comm.Ibarrier()
         self._until(barrier.Test)

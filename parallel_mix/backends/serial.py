@@ -4,35 +4,51 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from parallel_mix.backends.base import Backend, Kernel, Recipe
+from parallel_mix.backends.processes import ComputeProcesses
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import ComputeThreads, available_cores
 
 
 class SerialBackend(Backend):
-    """Compute threads of this process; one thread for each core it may use unless told otherwise."""
+    """One compute thread in this process, or a forked process for each core where there are more."""
 
     name = "serial"
 
     def __init__(self, threads: int | None = None, stop: StopFlag | None = None) -> None:
         super().__init__(stop)
         self.size = threads or available_cores()
-        self._threads = ComputeThreads(self.size, "this process")
+        self._blas = threadpool_limits(limits=1, user_api="blas")
+        self._pool: ComputeThreads | ComputeProcesses | None = None
 
     def share(self, recipe: Recipe) -> None:
-        self._threads.context = recipe.load()
+        self._end_pool()
+        context = recipe.load()
+        self._pool = (
+            ComputeProcesses(self.size, context) if self.size > 1 else ComputeThreads(1, "this process", context)
+        )
 
     def _begin(self, kernel: Kernel) -> None:
-        self._threads.begin(kernel)
+        self._running().begin(kernel)
 
     def _submit(self, index: int, task: Any) -> bool:
-        if self._threads.room <= 0:
-            return False
-        self._threads.submit(index, task)
-        return True
+        return self._running().submit(index, task)
 
     def _wait(self) -> list[tuple[int, Any]]:
-        return self._threads.results(timeout=0.1)
+        return self._running().results(timeout=0.1)
 
     def close(self) -> None:
-        self._threads.close()
+        self._end_pool()
+        self._blas.restore_original_limits()
+
+    def _running(self) -> ComputeThreads | ComputeProcesses:
+        if self._pool is None:
+            raise RuntimeError("share() comes before map().")
+        return self._pool
+
+    def _end_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None

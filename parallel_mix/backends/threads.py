@@ -1,4 +1,4 @@
-"""Compute threads: they run kernels while the main thread talks to the scheduler."""
+"""Compute threads of one process: they run kernels while the main thread talks to the scheduler."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import threading
 import traceback
 from queue import Empty, SimpleQueue
 from typing import Any
-
-from threadpoolctl import threadpool_limits
 
 from parallel_mix.backends.base import Kernel
 from parallel_mix.errors import Failure
@@ -40,18 +38,17 @@ def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -
 
 
 class ComputeThreads:
-    """Threads of one process with one BLAS thread each; two tasks are queued ahead of those that run."""
+    """Threads of one process; two tasks are queued ahead of those that run."""
 
-    def __init__(self, count: int, worker: str) -> None:
+    def __init__(self, count: int, worker: str, context: Any = None) -> None:
         self.count = count
         self.worker = worker
-        self.context: Any = None
+        self.context = context
         self._call = 0
         self._kernel: Kernel | None = None
         self._pending = 0
         self._tasks: SimpleQueue[tuple[int, int, Any] | None] = SimpleQueue()
         self._results: SimpleQueue[tuple[int, int, Any]] = SimpleQueue()
-        self._blas = threadpool_limits(limits=1, user_api="blas")
         # Daemons: a stop must not wait for a long task; its result would be thrown away.
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
         for thread in self._threads:
@@ -63,18 +60,13 @@ class ComputeThreads:
         self._kernel = kernel
         self._pending = 0
 
-    @property
-    def room(self) -> int:
-        """How many more tasks it takes now."""
-        return self.count + QUEUED_AHEAD - self._pending
-
-    @property
-    def idle(self) -> bool:
-        return self._pending == 0
-
-    def submit(self, index: int, task: Any) -> None:
+    def submit(self, index: int, task: Any) -> bool:
+        """Queue a task; False where enough are queued."""
+        if self._pending >= self.count + QUEUED_AHEAD:
+            return False
         self._pending += 1
         self._tasks.put((self._call, index, task))
+        return True
 
     def results(self, timeout: float) -> list[tuple[int, Any]]:
         """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
@@ -96,7 +88,6 @@ class ComputeThreads:
             self._tasks.put(None)
         for thread in self._threads:
             thread.join(timeout=1.0)
-        self._blas.restore_original_limits()
 
     def _work(self) -> None:
         while (item := self._tasks.get()) is not None:

@@ -12,6 +12,7 @@ Sums of disjoint sets of kernels add (`add_sums`): that is Approach I.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ROWS_AT_ONCE = 64
-KERNELS_AT_ONCE = 1024
+ROWS_AT_ONCE = 256
+PAIRS_AT_ONCE = 262_144
+FEW_KERNELS = 512
 EXPANSION_LIMIT = 2.0**26
 """Largest |x|^2/2 for which the expansion of |y - x|^2 keeps eight digits; beyond it differences are taken directly."""
 
@@ -72,6 +74,45 @@ def kernel_sums(starts: Array, offset: Array, kernels: ScaledKernels) -> Array:
     return sums
 
 
+def nearby_kernels(points: Array, log_density: Array, kernels: ScaledKernels, slack: float) -> ScaledKernels:
+    """The kernels that matter to any of the points while they move by no more than `slack`.
+
+    All that are left out add less than a rounding, e^-37, to the sum of any point. `log_density` is a lower bound; it
+    does not fall along an ascent.
+    """
+    n = len(kernels.left)
+    if kernels.direct or n < FEW_KERNELS or not np.isfinite(log_density).all():
+        return kernels
+    negligible = np.log(n) + 37.0
+    reach = slack + np.sqrt(2.0 * np.maximum(negligible + kernels.log_weights.max() - log_density, 0.0))
+    squares = np.einsum("ij,ij->i", points, points)
+    augmented = np.column_stack([points, np.ones(len(points)), (reach**2 - squares) / 2.0])
+    near = np.zeros(n, dtype=bool)
+    width = PAIRS_AT_ONCE // ROWS_AT_ONCE
+    for a in range(0, n, width):
+        left = kernels.left[a : a + width]
+        for b in range(0, len(points), ROWS_AT_ONCE):
+            rows = augmented[b : b + ROWS_AT_ONCE]
+            inside = _scratch(len(rows), len(left))
+            np.matmul(rows, left.T, out=inside)
+            near[a : a + width] |= inside.max(axis=0) >= kernels.log_weights[a : a + width]
+    if 2 * np.count_nonzero(near) > n:
+        return kernels
+    return ScaledKernels(kernels.left[near], kernels.right[near], kernels.log_weights[near], kernels.direct)
+
+
+def near_weights(point: Array, least: float, kernels: ScaledKernels) -> tuple[np.ndarray, Array]:
+    """Kernels whose log w - |x - point|^2/2 is above `least`, and e to that less `least`."""
+    d = len(point)
+    if kernels.direct:
+        differences = kernels.left[:, :d] - point
+        exponents = kernels.log_weights - 0.5 * np.einsum("ij,ij->i", differences, differences)
+    else:
+        exponents = kernels.left @ np.concatenate([point, [1.0, -0.5 * (point @ point)]])
+    near = np.flatnonzero(exponents > least)
+    return near, np.exp(exponents[near] - least)
+
+
 def add_sums(one: Array, other: Array) -> Array:
     """Add sums over two disjoint sets of kernels, whose offsets may differ."""
     offset = np.maximum(one[:, -1], other[:, -1])
@@ -79,6 +120,17 @@ def add_sums(one: Array, other: Array) -> Array:
     result += other * np.exp(other[:, -1] - offset)[:, None]
     result[:, -1] = offset
     return result
+
+
+_room = threading.local()
+
+
+def _scratch(rows: int, columns: int) -> Array:
+    """A matrix to write into. Each thread has its own memory for it: fresh memory a tile costs more than the tile."""
+    if not hasattr(_room, "memory"):
+        _room.memory = np.empty(PAIRS_AT_ONCE)
+    memory: Array = _room.memory[: rows * columns]
+    return memory.reshape(rows, columns)
 
 
 def _expanded_sums(starts: Array, offset: Array, kernels: ScaledKernels, out: Array) -> None:
@@ -91,10 +143,13 @@ def _expanded_sums(starts: Array, offset: Array, kernels: ScaledKernels, out: Ar
     augmented[:, d + 1] = -0.5 * squares - offset
     about_origin = np.zeros((len(starts), d + 2))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for a in range(0, len(kernels.left), KERNELS_AT_ONCE):
-            exponents = augmented @ kernels.left[a : a + KERNELS_AT_ONCE].T
-            np.exp(exponents, out=exponents)
-            about_origin += exponents @ kernels.right[a : a + KERNELS_AT_ONCE]
+        width = PAIRS_AT_ONCE // len(starts)
+        for a in range(0, len(kernels.left), width):
+            left = kernels.left[a : a + width]
+            p = _scratch(len(starts), len(left))
+            np.matmul(augmented, left.T, out=p)
+            np.exp(p, out=p)
+            about_origin += p @ kernels.right[a : a + width]
         total = about_origin[:, d]
         out[:, :d] = about_origin[:, :d] - total[:, None] * starts
         out[:, d] = total

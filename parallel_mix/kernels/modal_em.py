@@ -7,6 +7,10 @@ without the Gaussian's constant). f never falls along an ascent.
 
 An ascent ends when its bound on the distance still to go, step x rho/(1 - rho) with rho the ratio of the last two
 steps, is under 1e-4 sigma, or when it no longer moves at all.
+
+Near a mode steps shrink by a constant ratio, slowly where it is close to 1. Once the ratio is steady the rest of the
+way is jumped (Aitken's extrapolation, along the last step); the ascent then goes on with plain steps, and it is these
+that end it. A jump that lowered the density is taken back.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums
+from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, nearby_kernels
 
 TOLERANCE = 1e-4
 """Bound on the distance to go, in bandwidths, at which an ascent ends."""
@@ -26,16 +30,30 @@ NO_STEP = 1e-10
 
 MAX_ITERATIONS = 10_000
 
+SLACK = 1.0
+"""How far points may move, in bandwidths, before their near kernels are looked up again."""
+
+
+STEADY = 0.2
+"""A ratio is steady when it changed by less than this part of its distance to 1."""
+
+LONGEST_JUMP = 0.1
+NO_JUMP_AFTER_FALL = 16
+
 
 @dataclass
 class Ascents:
-    """The state of many ascents; what `advance` changes is all that a checkpoint needs."""
+    """The state of many ascents; all of it goes into a checkpoint."""
 
     points: Array  # (m, d) in bandwidths
+    before_jump: Array  # (m, d) where the last step led before it was lengthened
     log_density: Array  # (m) at the point before the last step
     last_step: Array  # (m) its length; infinite before the first
+    rho: Array  # (m) ratio of the last two steps; NaN while there are not two
     spread: Array  # (m) trace of the covariance of p: under 1 the point ahead is no saddle
     iterations: np.ndarray  # (m) int32
+    jump_from: np.ndarray  # (m) int32: no jump before this iteration
+    jumped: np.ndarray  # (m) bool: the last step was lengthened
     moving: np.ndarray  # (m) bool
 
     @classmethod
@@ -43,34 +61,62 @@ class Ascents:
         """Ascents from `points`; `log_density` is a lower bound, or a guess, for each."""
         m = len(points)
         return cls(
-            np.array(points, dtype=np.float64),
-            np.array(log_density, dtype=np.float64),
-            np.full(m, np.inf),
-            np.zeros(m),
-            np.zeros(m, dtype=np.int32),
-            np.ones(m, dtype=bool),
+            points=np.array(points, dtype=np.float64),
+            before_jump=np.zeros_like(points),
+            log_density=np.array(log_density, dtype=np.float64),
+            last_step=np.full(m, np.inf),
+            rho=np.full(m, np.nan),
+            spread=np.zeros(m),
+            iterations=np.zeros(m, dtype=np.int32),
+            jump_from=np.zeros(m, dtype=np.int32),
+            jumped=np.zeros(m, dtype=bool),
+            moving=np.ones(m, dtype=bool),
         )
+
+    def restart(self, which: np.ndarray, points: Array) -> None:
+        """Let ascents begin again at other points; their iterations go on counting."""
+        self.points[which] = points
+        self.last_step[which] = np.inf
+        self.rho[which] = np.nan
+        self.jumped[which] = False
+        self.moving[which] = ~self.capped[which]
 
     def advance(self, which: np.ndarray, sums: Array) -> None:
         """Take one step for the ascents `which`, from their sums over all kernels."""
         d = self.points.shape[1]
         total = sums[:, d]
+        log_density = np.log(total) + sums[:, d + 2]
+        self.iterations[which] += 1
+        fell = self.jumped[which] & (log_density < self.log_density[which])
+        if fell.any():
+            back = which[fell]
+            self.jump_from[back] = self.iterations[back] + NO_JUMP_AFTER_FALL
+            self.restart(back, self.before_jump[back])
+            which, sums, total, log_density = which[~fell], sums[~fell], total[~fell], log_density[~fell]
         step = sums[:, :d] / total[:, None]
         squared = np.einsum("ij,ij->i", step, step)
-        length = np.sqrt(squared)
+        self.log_density[which] = log_density
+        self.spread[which] = np.maximum(sums[:, d + 1] / total - squared, 0.0)
+        self._move(which, step, np.sqrt(squared))
+
+    def _move(self, which: np.ndarray, step: Array, length: Array) -> None:
+        last, last_rho = self.last_step[which], self.rho[which]
         points = self.points[which] + step
         no_step = np.maximum(NO_STEP, 8 * np.finfo(float).eps * np.abs(points).max(axis=1))
-        last = self.last_step[which]
         with np.errstate(invalid="ignore", divide="ignore"):
-            rho = length / last
-            to_go = np.where(rho < 1.0, length * rho / (1.0 - rho), np.inf)
-        arrived = (length <= no_step) | (np.isfinite(last) & (to_go < TOLERANCE))
+            rho = np.where(np.isfinite(last), length / last, np.nan)
+            ahead = rho / (1.0 - rho)
+            to_go = np.where(rho < 1.0, length * ahead, np.inf)
+            steady = np.abs(rho - last_rho) < STEADY * (1.0 - rho)
+        arrived = (length <= no_step) | (to_go < TOLERANCE)
+        jumps = steady & ~arrived & (to_go < LONGEST_JUMP) & (self.iterations[which] >= self.jump_from[which])
+        self.before_jump[which[jumps]] = points[jumps]
+        points[jumps] += ahead[jumps, None] * step[jumps]
         self.points[which] = points
-        self.log_density[which] = np.log(total) + sums[:, d + 2]
-        self.last_step[which] = length
-        self.spread[which] = np.maximum(sums[:, d + 1] / total - squared, 0.0)
-        self.iterations[which] += 1
-        self.moving[which] = ~arrived & (self.iterations[which] < MAX_ITERATIONS)
+        self.last_step[which] = np.where(jumps, np.inf, length)
+        self.rho[which] = np.where(jumps, np.nan, rho)
+        self.jumped[which] = jumps
+        self.moving[which] = ~arrived & ~self.capped[which]
 
     def state(self) -> dict[str, Any]:
         """Named arrays to go on from."""
@@ -79,6 +125,10 @@ class Ascents:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Ascents:
         return cls(*[state[f"ascents/{field.name}"] for field in fields(cls)])
+
+    def take(self, which: np.ndarray) -> Ascents:
+        """Some of the ascents by themselves."""
+        return Ascents(*[getattr(self, field.name)[which] for field in fields(self)])
 
     def put(self, which: np.ndarray, others: Ascents) -> None:
         """Take over the state of some ascents."""
@@ -91,8 +141,22 @@ class Ascents:
         return self.iterations >= MAX_ITERATIONS
 
 
-def ascend(ascents: Ascents, kernels: ScaledKernels) -> Ascents:
-    """Climb all the way from every start point (Approach II's work on one block)."""
-    while (which := np.flatnonzero(ascents.moving)).size:
-        ascents.advance(which, kernel_sums(ascents.points[which], ascents.log_density[which], kernels))
+def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
+    """Climb until all but `leave` ascents have arrived (Approach II's work on one block).
+
+    Kernels too far from all of the block to change a sum by a rounding are left out (`nearby_kernels`). Which are near
+    is found again when a point has moved by more than the slack, or most of the points have arrived.
+    """
+    near, seen_from, count = kernels, ascents.points, 0
+    while (which := np.flatnonzero(ascents.moving)).size > leave:
+        points, log_density = ascents.points[which], ascents.log_density[which]
+        moved = points - seen_from[which]
+        if near is kernels:
+            stale = not count or 8 * which.size <= count
+        else:
+            stale = 4 * which.size <= count or np.einsum("ij,ij->i", moved, moved).max() > SLACK**2
+        if stale:
+            near = nearby_kernels(points, log_density, kernels, SLACK)
+            seen_from, count = ascents.points.copy(), which.size
+        ascents.advance(which, kernel_sums(points, log_density, near))
     return ascents

@@ -7,42 +7,50 @@ columns.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parallel_mix.kernels.density import Array
+
+Pairs = NDArray[np.intp]
 
 MERGE_TOLERANCE = 1e-2
 """Ends closer than this, in bandwidths, are one mode."""
 
 
+SEARCHED_COLUMNS = 6
+
+
 def merge_ends(ends: Array, tolerance: float = MERGE_TOLERANCE) -> tuple[int, np.ndarray]:
     """Number of modes and each end's mode (0..k-1, in order of first appearance)."""
+    cells, first, member = _group_close(ends, tolerance)
+    # Ends of one cell are linked. Two cells are linked if any two of their ends are.
+    links = _close_pairs(ends[first], 2.0 * tolerance)
+    if len(links):
+        links = links[_gaps(ends, member, cells, links) <= tolerance]
+    return _components(member, cells, links)
+
+
+def _group_close(ends: Array, tolerance: float) -> tuple[int, np.ndarray, np.ndarray]:
+    """Group ends into cells half a tolerance across, surely linked: how many, one end of each, each end's cell."""
+    side = tolerance / (2.0 * np.sqrt(ends.shape[1]))
+    grid = np.floor((ends - ends.min(axis=0)) / side) + 0.0
+    keys = np.ascontiguousarray(grid).view(np.dtype((np.void, grid.itemsize * grid.shape[1]))).ravel()
+    _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+    return len(first), first, member
+
+
+def _close_pairs(points: Array, radius: float) -> Pairs:
+    """Pairs of points within the radius: looked for in the widest columns, then checked in all."""
     from scipy.spatial import cKDTree
 
-    cells, member = _group_close(ends, tolerance)
-    # Ends of one cell are linked. Two cells are linked if any two of their ends are.
-    first = np.unique(member, return_index=True)[1]
-    tree = cKDTree(ends[first])
-    candidates = tree.query_pairs(2.0 * tolerance, output_type="ndarray")
-    if len(candidates) and len(first) < len(ends):
-        candidates = candidates[_closest_pairs(ends, member, cells, candidates) <= tolerance]
-    elif len(candidates):
-        gaps = np.linalg.norm(ends[first][candidates[:, 0]] - ends[first][candidates[:, 1]], axis=1)
-        candidates = candidates[gaps <= tolerance]
-    return _components(member, cells, candidates)
+    widest = np.argsort(np.ptp(points, axis=0))[-SEARCHED_COLUMNS:]
+    pairs: Pairs = cKDTree(points[:, widest]).query_pairs(radius, output_type="ndarray")
+    gaps = points[pairs[:, 0]] - points[pairs[:, 1]]
+    kept: Pairs = pairs[np.einsum("ij,ij->i", gaps, gaps) <= radius**2]
+    return kept
 
 
-def _group_close(ends: Array, tolerance: float) -> tuple[int, np.ndarray]:
-    """Group ends into cells half a tolerance across, which are surely linked."""
-    side = tolerance / (2.0 * np.sqrt(ends.shape[1]))
-    grid = np.floor((ends - ends.min(axis=0)) / side)
-    member = np.zeros(len(ends), dtype=np.intp)
-    for column in grid.T:
-        _, codes = np.unique(column, return_inverse=True)
-        _, member = np.unique(member * (codes.max() + 1) + codes, return_inverse=True)
-    return int(member.max()) + 1, member
-
-
-def _closest_pairs(ends: Array, member: np.ndarray, cells: int, pairs: np.ndarray) -> Array:
+def _gaps(ends: Array, member: np.ndarray, cells: int, pairs: np.ndarray) -> Array:
     """Smallest distance between the ends of each pair of cells."""
     from scipy.spatial import cKDTree
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from parallel_mix.kernels.density import Array, ScaledKernels
+from parallel_mix.kernels.density import Array, ScaledKernels, near_weights
 
 RISES_ABOVE = 1.0 + 1e-6
 NUDGE = 1e-3
 """How far an end on a saddle is moved, in bandwidths."""
 
 CLEAR_DRIFT = 1e-9
-NEGLIGIBLE = -45.0
+NEGLIGIBLE = -32.0
+"""Log of the part of the density below which a kernel does not matter to its curvature."""
 
 
 def second_moments(points: Array, log_density: Array, kernels: ScaledKernels) -> Array:
@@ -24,13 +25,12 @@ def second_moments(points: Array, log_density: Array, kernels: ScaledKernels) ->
     d = points.shape[1]
     moments = np.zeros((len(points), d + 1, d))
     for k, point in enumerate(points):
-        differences = kernels.left[:, :d] - point
-        exponents = kernels.log_weights - 0.5 * np.einsum("ij,ij->i", differences, differences) - log_density[k]
-        near = np.flatnonzero(exponents > NEGLIGIBLE)
-        p = np.exp(exponents[near])
-        close = differences[near]
-        moments[k, :d] = (close * p[:, None]).T @ close
+        near, p = near_weights(point, log_density[k] + NEGLIGIBLE, kernels)
+        p *= np.exp(NEGLIGIBLE)
+        close = kernels.left[near, :d] - point
         moments[k, d] = p @ close
+        close *= np.sqrt(p)[:, None]
+        moments[k, :d] = close.T @ close
     return moments
 
 
@@ -41,14 +41,22 @@ def rising_directions(moments: Array) -> tuple[np.ndarray, Array]:
     order of the columns: the sum of the cubes positive, at last the first non-zero coordinate.
     """
     d = moments.shape[2]
-    eigenvalues, vectors = np.linalg.eigh(moments[:, :d])
-    rising = eigenvalues[:, -1] > RISES_ABOVE
-    directions = np.ascontiguousarray(vectors[:, :, -1])
-    for direction, drift in zip(directions[rising], moments[rising, d], strict=True):
-        along = float(direction @ drift)
+    rising = np.array([not _all_below(covariance, RISES_ABOVE) for covariance in moments[:, :d]], dtype=bool)
+    directions = np.zeros((len(moments), d))
+    for k in np.flatnonzero(rising):
+        direction = np.linalg.eigh(moments[k, :d])[1][:, -1]
+        along = float(direction @ moments[k, d])
         if abs(along) <= CLEAR_DRIFT:
             cubes = float((direction**3).sum())
             along = cubes if abs(cubes) > CLEAR_DRIFT else float(direction[np.flatnonzero(direction)[0]])
-        if along < 0:
-            direction *= -1.0
+        directions[k] = direction if along >= 0 else -direction
     return rising, directions
+
+
+def _all_below(matrix: Array, bound: float) -> bool:
+    """True where all eigenvalues are below the bound: a Cholesky factor is a tenth of the eigenvalues' price."""
+    try:
+        np.linalg.cholesky(bound * np.eye(len(matrix)) - matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True

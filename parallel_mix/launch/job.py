@@ -52,7 +52,9 @@ class Job:
         if not self.options.dry_run:
             identity = {"command": self.command, "data": self.digest}
             identity |= {key: as_plain(value) for key, value in asdict(settings).items()}
-            self.run = self._kept = KeptRun(self.output, identity, self.progress, self.options.fresh)
+            self.run = self._kept = KeptRun(
+                self.output, identity, self.progress, self.options.fresh, self.options.checkpoint_every
+            )
         return table, ArraySource(table.X, table.w)
 
     def write(self, tree: dict[str, Any], table: Table) -> None:

@@ -9,6 +9,7 @@ workers become free.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -16,19 +17,56 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array, add_sums, kernel_sums
+from parallel_mix.kernels.locality import neighbours
 from parallel_mix.kernels.modal_em import Ascents, ascend
 from parallel_mix.kernels.saddle import second_moments
 from parallel_mix.models.points import Points
 
+PAIRS_A_BLOCK = 1_000_000
+SMALL_WAVE = 64
 KERNEL_BLOCK = 256
 MOST_KERNEL_BLOCKS = 256
 MOMENT_POINTS = 16
 
 
-def start_blocks(queue: np.ndarray) -> list[np.ndarray]:
-    """Cut start points into blocks: some 32 of them where they are few, 128 points each where they are many."""
-    size = min(max(-(-len(queue) // 32), 16), 128)
-    return [queue[a : a + size] for a in range(0, len(queue), size)]
+@dataclass
+class Wave:
+    """Ascents on their way together, in blocks of neighbours; what is finished of it goes into a checkpoint.
+
+    A block comes back when most of its ascents have arrived; the rest goes on in the next wave, in fuller blocks: some
+    ascents take a hundred times as many steps as most.
+    """
+
+    members: np.ndarray  # ascents
+    block_of: np.ndarray  # the block of each
+    finished: np.ndarray  # which blocks have come back
+
+    @classmethod
+    def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
+        """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
+        size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // 8), 32))
+        groups = neighbours(points[members], size)
+        block_of = np.zeros(len(members), dtype=np.int32)
+        for number, group in enumerate(groups):
+            block_of[group] = number
+        return cls(members, block_of, np.zeros(len(groups), dtype=bool))
+
+    def blocks(self) -> list[tuple[int, np.ndarray]]:
+        """Number and ascents of each block that is still to do."""
+        return [(int(k), self.members[self.block_of == k]) for k in np.flatnonzero(~self.finished)]
+
+    @property
+    def leave(self) -> int:
+        """A block comes back when no more than one in so many of its ascents still move; 0: when none do."""
+        return 4 if len(self.members) > SMALL_WAVE else 0
+
+    def state(self) -> dict[str, Any]:
+        """Named arrays to go on from."""
+        return {f"wave/{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Wave:
+        return cls(*[state[f"wave/{field.name}"] for field in fields(cls)])
 
 
 def kernel_blocks(n: int) -> list[tuple[int, int]]:
@@ -40,12 +78,9 @@ def kernel_blocks(n: int) -> list[tuple[int, int]]:
 # kernels: what a worker runs
 
 
-def ascend_block(points: Points, task: tuple[Array, Array, np.ndarray], sigma: float) -> Ascents:
-    """Approach II: one block of start points to the end of their ascents."""
-    starts, log_density, iterations = task
-    ascents = Ascents.begin(starts, log_density)
-    ascents.iterations[:] = iterations
-    return ascend(ascents, points.kernels(sigma))
+def ascend_block(points: Points, ascents: Ascents, sigma: float, leave: int) -> Ascents:
+    """Approach II: one block of ascents to their ends, or till one in `leave` still moves."""
+    return ascend(ascents, points.kernels(sigma), len(ascents.points) // leave if leave else 0)
 
 
 def sums_of_block(points: Points, block: tuple[int, int], sigma: float, at: Array, log_density: Array) -> Array:
@@ -66,22 +101,31 @@ def moments_at(points: Points, task: tuple[Array, Array], sigma: float) -> Array
 # the loops on rank 0
 
 
-def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents, queue: np.ndarray) -> Iterator[int]:
-    """Approach I; yields the number of ascents that ended after each step."""
+def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> Iterator[None]:
+    """Approach I; yields after each step of all ascents that still move."""
     blocks = kernel_blocks(n)
-    while (which := queue[ascents.moving[queue]]).size:
-        kernel = partial(sums_of_block, sigma=sigma, at=ascents.points[which], log_density=ascents.log_density[which])
+    while (which := np.flatnonzero(ascents.moving)).size:
+        at, log_density = ascents.points[which], ascents.log_density[which]
+        kernel = partial(sums_of_block, sigma=sigma, at=at, log_density=log_density)
         ascents.advance(which, backend.map_reduce(kernel, blocks, add_sums))
-        yield int(which.size - ascents.moving[which].sum())
+        yield
 
 
-def climb_by_blocks(backend: Backend, sigma: float, ascents: Ascents, queue: np.ndarray) -> Iterator[int]:
-    """Approach II; yields the number of start points of each block that came back."""
-    blocks = [block for block in start_blocks(queue) if ascents.moving[block].any()]
-    tasks = [(ascents.points[b], ascents.log_density[b], ascents.iterations[b]) for b in blocks]
-    for index, ended in backend.map(partial(ascend_block, sigma=sigma), tasks):
-        ascents.put(blocks[index], ended)
-        yield len(blocks[index])
+def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, wave: Wave) -> Iterator[None]:
+    """Approach II; yields after each block that comes back. `wave` is brought up to date in place."""
+    while True:
+        blocks = wave.blocks()
+        kernel = partial(ascend_block, sigma=sigma, leave=wave.leave)
+        for index, ended in backend.map(kernel, [ascents.take(which) for _, which in blocks]):
+            number, which = blocks[index]
+            ascents.put(which, ended)
+            wave.finished[number] = True
+            yield
+        moving = wave.members[ascents.moving[wave.members]]
+        if not moving.size:
+            return
+        following = Wave.cut(moving, ascents.points, n)
+        wave.members, wave.block_of, wave.finished = following.members, following.block_of, following.finished
 
 
 def moments(backend: Backend, approach: int, n: int, sigma: float, at: Array, log_density: Array) -> Array:

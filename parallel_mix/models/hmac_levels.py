@@ -15,7 +15,7 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import merge_ends
 from parallel_mix.kernels.saddle import NUDGE, rising_directions
-from parallel_mix.models.climbing import climb_by_blocks, climb_by_steps, moments
+from parallel_mix.models.climbing import Wave, climb_by_blocks, climb_by_steps, moments
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
 from parallel_mix.models.points import Frame, PointsRecipe, RowSource, measure_frame, passes
 from parallel_mix.models.run import QuietRun, Run, State
@@ -122,9 +122,8 @@ class _Fit:
         self.bandwidths = settings.ladder(self.frame.spread)
         self.levels: list[Level] = []
         self.ascents: Ascents | None = None
-        self.queue = np.zeros(0, dtype=np.int64)
+        self.wave: Wave | None = None
         self.nudged = np.zeros(0, dtype=np.int32)  # how often each start of the present level was moved off a saddle
-        self.done = 0.0
 
     def result(self) -> HmacResult:
         self._restore()
@@ -146,11 +145,9 @@ class _Fit:
         if self.ascents is None:
             starts, log_density = self._starts()
             self.ascents = Ascents.begin(starts / sigma, log_density)
-            self.queue = np.arange(len(starts))
             self.nudged = np.zeros(len(starts), dtype=np.int32)
         while True:
-            for ended in self._climb(sigma):
-                self.done += ended
+            for _ in self._climb(sigma):
                 self._report()
                 self.run.offer(self._state)
             k, member = merge_ends(self.ascents.points)
@@ -165,11 +162,13 @@ class _Fit:
         X = np.concatenate([self.frame.inward(rows) for rows in passes(self.source)])
         return X, np.full(self.n, -np.log(self.n))
 
-    def _climb(self, sigma: float) -> Iterator[int]:
+    def _climb(self, sigma: float) -> Iterator[None]:
         assert self.ascents is not None  # noqa: S101
         if self.settings.approach == 1:
-            return climb_by_steps(self.backend, self.n, sigma, self.ascents, self.queue)
-        return climb_by_blocks(self.backend, sigma, self.ascents, self.queue)
+            return climb_by_steps(self.backend, self.n, sigma, self.ascents)
+        if self.wave is None:
+            self.wave = Wave.cut(np.flatnonzero(self.ascents.moving), self.ascents.points, self.n)
+        return climb_by_blocks(self.backend, self.n, sigma, self.ascents, self.wave)
 
     def _leave_saddles(self, sigma: float, k: int, member: np.ndarray) -> bool:
         """Move the ends that lie on a saddle off it; True where any was moved."""
@@ -180,13 +179,11 @@ class _Fit:
         rising, _ = self._directions(sigma, suspects)
         on_saddle = np.flatnonzero(np.isin(member, member[suspects[rising]]) & (self.nudged < MOST_NUDGES))
         rising, directions = self._directions(sigma, on_saddle)
-        self.queue = on_saddle[rising]
-        self.nudged[self.queue] += 1
-        ascents.points[self.queue] += NUDGE * directions[rising]
-        ascents.last_step[self.queue] = np.inf
-        ascents.moving[self.queue] = ~ascents.capped[self.queue]
-        self.done -= len(self.queue)
-        return bool(ascents.moving[self.queue].any())
+        off = on_saddle[rising]
+        self.nudged[off] += 1
+        ascents.restart(off, ascents.points[off] + NUDGE * directions[rising])
+        self.wave = None
+        return bool(ascents.moving.any())
 
     def _directions(self, sigma: float, which: np.ndarray) -> tuple[np.ndarray, Array]:
         ascents = self.ascents
@@ -224,7 +221,7 @@ class _Fit:
         if self.levels:
             level.unchanged = bool(np.array_equal(level.labels, self.levels[-1].labels))
         self.levels.append(level)
-        self.ascents = None
+        self.ascents = self.wave = None
         self.run.offer(self._state)
 
     def _distinct_rows(self) -> np.ndarray:
@@ -241,7 +238,12 @@ class _Fit:
         now = len(self.ascents.points) if self.ascents else 0
         ahead = now * (total - level - 1)
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {now} ascents"
-        self.run.report(self.done, self._starts_before() + now + ahead, text)
+        self.run.report(self._done(), self._starts_before() + now + ahead, text)
+
+    def _done(self) -> int:
+        """Ascents that have arrived, of all levels."""
+        arrived = int((~self.ascents.moving).sum()) if self.ascents else 0
+        return self._starts_before() + arrived
 
     def _starts_before(self) -> int:
         if not self.settings.nested:
@@ -249,25 +251,27 @@ class _Fit:
         return sum([self.n, *[len(level.modes) for level in self.levels]][: len(self.levels)])
 
     def _state(self) -> State:
-        state: State = {"done": self.done, "levels": len(self.levels)}
+        state: State = {"done": self._done(), "levels": len(self.levels)}
         for number, level in enumerate(self.levels):
             state |= {f"level{number}/{field.name}": getattr(level, field.name) for field in fields(level)}
         if self.ascents is not None:
-            state |= {**self.ascents.state(), "queue": self.queue, "nudged": self.nudged}
+            state |= {**self.ascents.state(), "nudged": self.nudged}
+        if self.wave is not None:
+            state |= self.wave.state()
         return state
 
     def _restore(self) -> None:
         state = self.run.restored()
         if state is None:
             return
-        self.done = float(state["done"])
         for number in range(int(state["levels"])):
             kept = {field.name: state[f"level{number}/{field.name}"] for field in fields(Level)}
             scalars = {"bandwidth": float(kept["bandwidth"]), "capped": int(kept["capped"])}
             self.levels.append(Level(**{**kept, **scalars, "unchanged": bool(kept["unchanged"])}))
-        if "queue" in state:
-            self.ascents = Ascents.from_state(state)
-            self.queue, self.nudged = state["queue"], state["nudged"]
+        if "nudged" in state:
+            self.ascents, self.nudged = Ascents.from_state(state), state["nudged"]
+        if "wave/members" in state:
+            self.wave = Wave.from_state(state)
 
 
 def _highest_ends(member: np.ndarray, log_density: Array) -> np.ndarray:

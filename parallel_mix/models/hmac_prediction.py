@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from parallel_mix.backends.base import Backend
@@ -9,7 +11,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
-from parallel_mix.models.climbing import climb_by_blocks
+from parallel_mix.models.climbing import Wave, climb_by_blocks
 from parallel_mix.models.hmac_levels import HmacResult
 from parallel_mix.models.mode_tree import Level
 from parallel_mix.models.points import PointsRecipe, RowSource
@@ -35,31 +37,32 @@ def predict_hmac(
     first = 0
     state = run.restored()
     ascents: Ascents | None = None
+    wave: Wave | None = None
     if state is not None:
         labels, at, open_rows, first = state["labels"], state["at"], state["open_rows"], int(state["level"])
-        ascents = Ascents.from_state(state)
+        ascents, wave = Ascents.from_state(state), Wave.from_state(state)
     for number in range(first if result.settings.nested else level, level + 1):
         here = result.levels[number]
-        if ascents is None:
+        if ascents is None or wave is None:
             ascents = Ascents.begin(at[open_rows] / here.bandwidth, np.full(len(open_rows), np.nan))
-        now = ascents
-
-        def kept(now: Ascents = now, number: int = number, open_rows: np.ndarray = open_rows) -> State:
-            done = len(X) - int(now.moving.sum())
-            return {"labels": labels, "at": at, "open_rows": open_rows, "level": number, "done": done, **now.state()}
-
-        for _ in climb_by_blocks(backend, here.bandwidth, ascents, np.arange(len(open_rows))):
+            wave = Wave.cut(np.arange(len(open_rows)), ascents.points, source.shape[0])
+        progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
+        for _ in climb_by_blocks(backend, source.shape[0], here.bandwidth, ascents, wave):
             arrived = len(X) - int(ascents.moving.sum())
             run.report(arrived, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")
-            run.offer(kept)
+            run.offer(partial(_state, {**progress, "done": arrived}, ascents, wave))
         at[open_rows] = ascents.points * here.bandwidth
         known = nearest_mode(here, ascents.points)
         met = known >= 0
         labels[open_rows[met]] = follow_tree(result, number, level)[known[met]]
-        open_rows, ascents = open_rows[~met], None
+        open_rows, ascents, wave = open_rows[~met], None, None
         if not open_rows.size:
             break
     return labels
+
+
+def _state(progress: State, ascents: Ascents, wave: Wave) -> State:
+    return {**progress, **ascents.state(), **wave.state()}
 
 
 def nearest_mode(level: Level, ends: Array) -> np.ndarray:

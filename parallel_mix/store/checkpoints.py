@@ -23,7 +23,6 @@ from parallel_mix.progress import Progress
 from parallel_mix.store.atomic import write_json, written_whole
 from parallel_mix.store.hdf5_tables import opened
 
-SHORTEST_PAUSE = 2.0
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
 
@@ -31,7 +30,15 @@ COST_SHARE = 0.01
 class KeptRun:
     """A run whose state is kept: `models.run.Run` with files behind it."""
 
-    def __init__(self, output: Path, identity: dict[str, Any], progress: Progress, fresh: bool = False) -> None:
+    def __init__(
+        self,
+        output: Path,
+        identity: dict[str, Any],
+        progress: Progress,
+        fresh: bool = False,
+        pause: float = 2.0,
+    ) -> None:
+        self.pause = pause
         self.output = output
         self.identity = identity
         self.progress = progress
@@ -57,7 +64,7 @@ class KeptRun:
 
     def offer(self, state: Callable[[], dict[str, Any]]) -> None:
         self._latest = state
-        if time.monotonic() - self._saved_at >= max(SHORTEST_PAUSE, self._cost / COST_SHARE):
+        if time.monotonic() - self._saved_at >= max(self.pause, self._cost / COST_SHARE):
             self.save()
 
     def report(self, done: float, total: float, text: str) -> None:

@@ -1,0 +1,127 @@
+"""Compute processes: forked copies of this one, each with a core of its own.
+
+Compute threads share one interpreter lock, and a step of modal EM takes and releases it some ten times in a few hundred
+microseconds: two threads gained 1.0 to 1.4 times where two processes gain 1.8 or more (benchmarks/RESULTS.md). A
+forked process has the context without a copy.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import warnings
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from parallel_mix.backends.base import Kernel
+from parallel_mix.backends.stop import STOP_SIGNALS
+from parallel_mix.backends.threads import run_task
+from parallel_mix.errors import Failure
+
+
+@dataclass
+class Worker:
+    """One forked process as its parent sees it."""
+
+    number: int
+    pid: int
+    pipe: Connection
+    call: int = 0  # the call whose kernel it has
+    task: tuple[int, int] | None = None  # call and index of what it computes
+
+
+class ComputeProcesses:
+    """A few forked processes. A task is sent only to one that waits for it, so that no pipe ever fills up."""
+
+    def __init__(self, count: int, context: Any) -> None:
+        self.count = count
+        self._call = 0
+        self._kernel: Kernel | None = None
+        self._workers: list[Worker] = []
+        for number in range(count):
+            self._workers.append(self._fork(number, context))
+
+    def begin(self, kernel: Kernel) -> None:
+        """Start a call; results of an abandoned one are dropped when they come."""
+        self._call += 1
+        self._kernel = kernel
+
+    def submit(self, index: int, task: Any) -> bool:
+        """Hand a task to an idle process; False where there is none."""
+        idle = next((worker for worker in self._workers if worker.task is None), None)
+        if idle is None:
+            return False
+        kernel = self._kernel if idle.call != self._call else None
+        idle.pipe.send((self._call, index, kernel, task))
+        idle.call, idle.task = self._call, (self._call, index)
+        return True
+
+    def results(self, timeout: float) -> list[tuple[int, Any]]:
+        """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
+        found: list[tuple[int, Any]] = []
+        by_pipe = {worker.pipe: worker for worker in self._workers if worker.task is not None}
+        for pipe in wait(list(by_pipe), timeout=timeout):
+            worker = by_pipe[pipe]  # type: ignore[index]
+            try:
+                call, index, result = worker.pipe.recv()
+            except (EOFError, OSError):
+                call, index = worker.task or (self._call, 0)
+                result = self._obituary(worker, index)
+            worker.task = None
+            if call == self._call:
+                found.append((index, result))
+        return found
+
+    def close(self) -> None:
+        """End the processes at once: they hold nothing that anyone needs."""
+        for worker in self._workers:
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.pipe.close()
+        for worker in self._workers:
+            os.waitpid(worker.pid, 0)
+        self._workers = []
+
+    def _fork(self, number: int, context: Any) -> Worker:
+        ours, theirs = multiprocessing.Pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the child runs kernels and nothing else
+            pid = os.fork()
+        if pid:
+            theirs.close()
+            return Worker(number, pid, ours)
+        try:
+            ours.close()
+            for worker in self._workers:  # so that a dead parent is noticed by the end of the pipe
+                worker.pipe.close()
+            for signum in STOP_SIGNALS:
+                signal.signal(signum, signal.SIG_IGN)
+            _serve(theirs, context, f"process {number}")
+        finally:
+            os._exit(0)
+
+    def _obituary(self, worker: Worker, index: int) -> Failure:
+        """A process that died (out of memory, killed by hand) as a failed task; a new one takes no place of it."""
+        _, status = os.waitpid(worker.pid, 0)
+        self._workers.remove(worker)
+        how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
+        text = f"the process {worker.pid} died ({how}), perhaps for want of memory"
+        return Failure(index, socket.gethostname(), f"process {worker.number}", text, "")
+
+
+def _serve(pipe: Connection, context: Any, name: str) -> None:
+    kernel: Kernel | None = None
+    while True:
+        try:
+            call, index, new_kernel, task = pipe.recv()
+        except (EOFError, OSError):
+            return
+        kernel = new_kernel or kernel
+        assert kernel is not None  # noqa: S101 (a call's first task brings it)
+        result = run_task(kernel, context, index, task, name)
+        try:
+            pipe.send((call, index, result))
+        except OSError:
+            return
