@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,17 +24,16 @@ class Options(CommonOptions):
     )
     levels: int = option(20, "number of bandwidths where none are given", read=positive, metavar="N")
     range: tuple[float, ...] = option(
-        (0.1, 2.0), "smallest and largest bandwidth, in largest standard deviations of a column", read=numbers,
-        metavar="LOW,HIGH",
-    )  # fmt: skip
+        (0.1, 2.0), "lowest and highest bandwidth, in largest sds of a column", read=numbers, metavar="LOW,HIGH"
+    )
     standardize: bool = option(False, "divide each column by its standard deviation first")
-    nested: bool = option(True, "levels form a tree", negative="--flat")
+    nested: bool = option(True, "levels are independent of each other", negative="--flat")
     approach: int = option(2, "1: every step in parallel, 2: every ascent in parallel", read=int, choices=(1, 2))
     dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
     weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
     labels: str | None = option(None, "dataset or column of known classes (kept, not used)", metavar="NAME")
     row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
-    data: bool = option(True, "keep a copy of the data in the result", negative="--no-data")
+    data: bool = option(True, "keep no copy of the data in the result", negative="--no-data")
 
 
 def run(options: Options) -> None:
@@ -48,20 +47,22 @@ def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.launch.job import Job
     from parallel_mix.models.hmac_levels import HmacSettings, fit_hmac
+    from parallel_mix.models.points import measure_frame
+    from parallel_mix.store.tables import Selection
 
     settings = HmacSettings(
-        options.bandwidths,
-        options.levels,
-        options.range,
-        options.standardize,
-        options.nested,
-        options.approach,
+        options.bandwidths, options.levels, options.range, options.standardize, options.nested, options.approach
     )
-    with Job("hmac", options, backend) as job:
-        table, source = job.read(options.input, settings)
-        if not options.dry_run:
-            result = fit_hmac(source, settings, backend, job.run)
-            job.write(result.as_tree(), table)
+    selection = Selection(options.dataset, options.weights, options.labels, options.row_names)
+    with Job("hmac", options, backend, selection) as job:
+        table = job.read(options.input)
+        source = job.source(table)
+        ladder = settings.ladder(measure_frame(source, options.standardize).spread)
+        if options.dry_run:
+            job.progress.say(f"Would cluster at {len(ladder)} bandwidths from {ladder[0]:g} to {ladder[-1]:g}.")
+            return
+        result = fit_hmac(source, settings, backend, job.start(asdict(settings)))
+        job.write(result.as_tree(), table, options.data)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,8 @@ def _dispatch(words: list[str]) -> None:
         raise InputError(f"No command given: use one of {', '.join(COMMANDS)}.")
     module, text = COMMANDS[words[0]]
     job = importlib.import_module(f"parallel_mix.jobs.{module}")
+    if not job.PARALLEL and not speaks():
+        return  # under mpirun one process does it
     own = Parser(prog=f"parallel-mix {words[0]}", description=job.__doc__ or text, allow_abbrev=False)
     add_options(own, job.Options)
     options = gather(job.Options, vars(own.parse_args(words[1:])))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,8 +13,9 @@ from parallel_mix.errors import InputError, Stopped
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
 from parallel_mix.progress import Progress, clock
-from parallel_mix.store.atomic import check_writable
+from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, as_plain
+from parallel_mix.store.hdf5_tables import FileSource, write_table
 from parallel_mix.store.results import data_tree, write_result
 from parallel_mix.store.tables import Selection, Table, digest, read_table
 
@@ -25,63 +25,81 @@ class Job:
 
     run: KeptRun
 
-    def __init__(self, command: str, options: CommonOptions, backend: Backend) -> None:
+    def __init__(self, command: str, options: CommonOptions, backend: Backend, selection: Selection) -> None:
         self.command = command
         self.options = options
         self.backend = backend
+        self.selection = selection
         self.output = options.output
         self.progress = Progress(quiet=options.quiet, log_file=options.log_file)
         self._began = time.monotonic()
         self._kept: KeptRun | None = None
+        self._staged = self.output.with_name(f".{self.output.name}.rows.h5")
 
     def __enter__(self) -> Self:
-        if self.output.exists() and not self.options.force:
-            raise InputError(f"{self.output} exists already: give --force to overwrite it, or another name.")
-        check_writable(self.output)
+        check_output(self.output, self.options.force)
         return self
 
-    def read(self, path: Path, settings: Any) -> tuple[Table, RowSource]:
-        """The input table, checked, and how workers reach its rows. From here on the run keeps checkpoints."""
-        options: Any = self.options
-        self.selection = Selection(options.dataset, options.weights, options.labels, options.row_names)
-        table = read_table(path, self.selection)
+    def read(self, path: Path, least_rows: int = 2) -> Table:
+        """The input table, checked."""
+        table = read_table(path, self.selection, least_rows)
         self.digest = digest(table)
-        self.record = run_record(self.command, self.options, self.backend, self.digest)
         n, d = table.X.shape
-        self.progress.say(f"{path}: {n:,} rows, {d} columns; {self.backend.name}, {self.backend.size} at a time")
-        if not self.options.dry_run:
-            identity = {"command": self.command, "data": self.digest}
-            identity |= {key: as_plain(value) for key, value in asdict(settings).items()}
-            self.run = self._kept = KeptRun(
-                self.output, identity, self.progress, self.options.fresh, self.options.checkpoint_every
-            )
-        return table, ArraySource(table.X, table.w)
+        backend = self.backend
+        self.progress.say(f"{path}: {n:,} rows, {d} columns; {backend.name}, {backend.size} at a time")
+        return table
 
-    def write(self, tree: dict[str, Any], table: Table) -> None:
-        """Write the result; the checkpoint is not needed any more."""
-        options: Any = self.options
-        run = self.run
+    def source(self, table: Table) -> RowSource:
+        """How workers reach the rows: in memory, or, where ranks share nothing but files, in an HDF5 file."""
+        by_file = self.backend.name == "mpi" and self.backend.size > 1
+        in_hdf5 = table.path.suffix.lower() in (".h5", ".hdf5", ".hdf")
+        if not (by_file or (in_hdf5 and self.backend.name == "dask")) or self.options.dry_run:
+            return ArraySource(table.X, table.w)
+        if in_hdf5 and table.dataset:
+            weights = table.weights_dataset
+            return FileSource(str(table.path.absolute()), table.dataset, weights, table.X.shape)
+        write_table(self._staged, Table(table.X, table.path, w=table.w))
+        return FileSource(str(self._staged.absolute()), "X", "w" if table.w is not None else None, table.X.shape)
+
+    def start(self, deciding: dict[str, Any]) -> KeptRun:
+        """From here on the run keeps checkpoints; `deciding` is all that decides the answer besides the data."""
+        self.record = run_record(self.command, self.options, self.backend, self.digest)
+        identity = {"command": self.command, "data": self.digest}
+        identity |= {key: as_plain(value) for key, value in deciding.items()}
+        self.run = self._kept = KeptRun(
+            self.output, identity, self.progress, self.options.fresh, self.options.checkpoint_every
+        )
+        if self.run.reused:
+            self.progress.say(f"Going on from {self.run.checkpoint} (attempt {self.run.attempt}).")
+        return self.run
+
+    def write(self, tree: dict[str, Any], table: Table, keep_data: bool) -> None:
+        """Write the result as HDF5; the checkpoint is not needed any more."""
         self.record |= {
             "seconds": time.monotonic() - self._began,
-            "attempts": run.attempt,
-            "reused": run.reused,
-            "checkpoints": run.checkpoints,
-            "checkpoint_seconds": run.seconds,
+            "attempts": self.run.attempt,
+            "reused": self.run.reused,
+            "checkpoints": self.run.checkpoints,
+            "checkpoint_seconds": self.run.seconds,
         }
-        write_result(
-            self.output,
-            self.command,
-            tree,
-            data_tree(table, self.selection, self.digest, options.data),
-            self.record,
-        )
-        run.finish()
+        data = data_tree(table, self.selection, self.digest, keep_data)
+        write_result(self.output, self.command, tree, data, self.record)
+        self._finish()
+
+    def write_csv(self, text: str) -> None:
+        """Write the result as text."""
+        write_text(self.output, text)
+        self._finish()
+
+    def _finish(self) -> None:
+        self.run.finish()
         self.progress.say(f"{self.output} written after {clock(time.monotonic() - self._began)}.")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.progress.end()
+        self._staged.unlink(missing_ok=True)
         if error is None or self._kept is None:
             return
         stopped = isinstance(error, Stopped)
@@ -90,3 +108,10 @@ class Job:
         self._kept.write_status("stopped" if stopped else "failed", str(error).splitlines()[0])
         if stopped:
             self.progress.say(f"{self._kept.checkpoint} keeps what is done: give the same command again to go on.")
+
+
+def check_output(output: Path, force: bool) -> None:
+    """Find out before the work, not after it, that the output must not or cannot be written."""
+    if output.exists() and not output.is_dir() and not force:
+        raise InputError(f"{output} exists already: give --force to overwrite it, or another name.")
+    check_writable(output)

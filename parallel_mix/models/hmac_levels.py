@@ -71,6 +71,38 @@ class HmacResult:
         """(L, n) int32."""
         return np.stack([level.labels for level in self.levels])
 
+    def level_number(self, asked: int | None) -> int:
+        """The number of a level asked for (negative: from the last), or of the default one."""
+        if asked is None:
+            return self.default_level
+        if not -len(self.levels) <= asked < len(self.levels):
+            raise InputError(f"There is no level {asked}: the result has levels 0 to {len(self.levels) - 1}.")
+        return asked % len(self.levels)
+
+    def summary(self) -> list[str]:
+        """Lines that tell a person what was found."""
+        n, d = len(self.levels[0].labels), self.levels[0].modes.shape[1]
+        kind = "nested" if self.settings.nested else "flat"
+        lines = [f"{n:,} rows, {d} columns; {len(self.levels)} {kind} levels by approach {self.settings.approach}", ""]
+        lines.append("level   bandwidth  clusters  of more than one row  largest  longest ascent  remarks")
+        stable = {level: (first, last) for first, last, count in self.plateaus for level in range(first, last + 1)}
+        for number, level in enumerate(self.levels):
+            first, last = stable[number]
+            notes = ["default"] if number == self.default_level else []
+            notes += ["as the level before"] if level.unchanged else []
+            notes += [f"stable over {first}-{last}"] if last > first and number == first else []
+            notes += [f"{level.capped} ascents hit the limit"] if level.capped else []
+            notes += [f"{len(level.boundary)} rows on a boundary"] if len(level.boundary) else []
+            several = int((level.sizes > 1).sum())
+            lines.append(
+                f"{number:5d} {level.bandwidth:11.5g} {len(level.sizes):9d} {several:21d} {level.sizes[0]:8d} "
+                f"{level.iterations.max():15d}  {', '.join(notes)}".rstrip()
+            )
+        chosen = self.levels[self.default_level]
+        shown = ", ".join(map(str, chosen.sizes[:8])) + (", ..." if len(chosen.sizes) > 8 else "")
+        lines += ["", f"labels shown: level {self.default_level}, the most persistent clustering; sizes {shown}"]
+        return lines
+
     def as_tree(self) -> dict[str, Any]:
         """The result as a store keeps it; modes and densities in the coordinates of the data."""
         tree: dict[str, Any] = {

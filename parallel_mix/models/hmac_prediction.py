@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
@@ -27,9 +26,7 @@ def predict_hmac(
     the mode it meets it follows the tree; so a training point gets its own label again.
     """
     run = run or QuietRun()
-    if not -len(result.levels) <= level < len(result.levels):
-        raise InputError(f"There is no level {level}: the result has levels 0 to {len(result.levels) - 1}.")
-    level %= len(result.levels)
+    level = result.level_number(level)
     backend.share(PointsRecipe(source, result.frame))
     labels = np.full(len(X), -1, dtype=np.int32)
     at = result.frame.inward(X)

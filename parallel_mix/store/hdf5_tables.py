@@ -36,6 +36,7 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
         parts: dict[str, Any] = {}
         weights = _beside(file, group, selection.weights, "w", path)
         if weights is not None:
+            parts["weights_dataset"] = weights
             parts["w"] = as_numbers(_read(file, weights, path), "The weights", path).ravel()
         labels = _beside(file, group, selection.labels, "y", path)
         if labels is not None:
@@ -44,7 +45,7 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
             name = _beside(file, group, asked, role, path)
             if name is not None:
                 parts[role] = [str(value) for value in _texts(file, name, path)]
-    return Table(X, path, **parts)
+    return Table(X, path, dataset=selection.dataset, **parts)
 
 
 def _beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -> str | None:

@@ -38,6 +38,14 @@ def read_result(path: Path, kind: str) -> Tree:
         return _get(file[kind])
 
 
+def is_result(path: Path) -> bool:
+    """True for a result of ours, false for any other file."""
+    try:
+        return bool(kind_of(path))
+    except InputError:
+        return False
+
+
 def kind_of(path: Path) -> str:
     """The kind of a result file of ours."""
     with opened(path) as file:

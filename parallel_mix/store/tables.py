@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ class Table:
     y: NDArray[Any] | None = None
     rows: list[str] | None = None
     columns: list[str] | None = None
-    extras: dict[str, Any] = field(default_factory=dict)
+    dataset: str | None = None  # where X and w are in an HDF5 file
+    weights_dataset: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Selection:
     row_names: str | None = None
 
 
-def read_table(path: Path, selection: Selection | None = None) -> Table:
+def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2) -> Table:
     """Read a table whole and check it."""
     selection = selection or Selection()
     if not path.exists():
@@ -70,7 +71,7 @@ def read_table(path: Path, selection: Selection | None = None) -> Table:
         table: Table = _reader(kind)(path, selection)
     except PermissionError as error:
         raise InputError(f"{path} cannot be read: no permission.") from error
-    check_table(table)
+    check_table(table, least_rows)
     return table
 
 
@@ -96,7 +97,7 @@ def as_numbers(values: Any, what: str, path: Path) -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def check_table(table: Table) -> None:
+def check_table(table: Table, least_rows: int = 2) -> None:
     """Shapes, finite numbers, usable weights."""
     X, path = table.X, table.path
     if X.ndim == 1:
@@ -104,8 +105,8 @@ def check_table(table: Table) -> None:
     if X.ndim != 2:
         raise InputError(f"{path} holds a {X.ndim}-dimensional array of shape {X.shape}: rows and columns are needed.")
     n, d = X.shape
-    if n < 2:
-        raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least 2 are needed.")
+    if n < least_rows:
+        raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least {least_rows} are needed.")
     if d < 1:
         raise InputError(f"{path} has no columns of numbers.")
     check_finite(X, path, table.columns)

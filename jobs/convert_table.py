@@ -1,0 +1,45 @@
+"""Turn a table into HDF5, which every worker can open for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from parallel_mix.config import argument, option
+
+PARALLEL = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `parallel-mix convert`."""
+
+    input: Path = argument("table: csv, npy, npz, parquet or HDF5")
+    output: Path = option(None, "the HDF5 file to write", read=Path, metavar="FILE", short="-o", required=True)
+    dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
+    weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
+    labels: str | None = option(None, "dataset or column of known classes", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
+    force: bool = option(False, "overwrite an existing file")
+
+
+def run(options: Options) -> None:
+    """Read, check, write."""
+    from parallel_mix.errors import InputError
+    from parallel_mix.launch.job import check_output
+    from parallel_mix.store.hdf5_tables import write_table
+    from parallel_mix.store.tables import FORMATS, Selection, read_table
+
+    if FORMATS.get(options.output.suffix.lower()) != "hdf5":
+        raise InputError(f"{options.output} must end in .h5, .hdf5 or .hdf: convert writes HDF5.")
+    check_output(options.output, options.force)
+    selection = Selection(options.dataset, options.weights, options.labels, options.row_names)
+    table = read_table(options.input, selection)
+    write_table(options.output, table)
+    print(f"{options.output}: {table.X.shape[0]:,} rows, {table.X.shape[1]} columns.")
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("convert")

@@ -1,0 +1,55 @@
+"""Say what is in a result, or in a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from parallel_mix.config import argument, option
+
+PARALLEL = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `parallel-mix info`."""
+
+    file: Path = argument("a result or a table")
+    dataset: str = option("X", "name of the data in a table in HDF5 or npz", metavar="NAME")
+
+
+def run(options: Options) -> None:
+    """Read, print."""
+    from parallel_mix.models.hmac_levels import HmacResult
+    from parallel_mix.store.results import is_result, read_record, read_result
+    from parallel_mix.store.tables import Selection, read_table
+
+    if is_result(options.file):
+        result = HmacResult.from_tree(read_result(options.file, "hmac"))
+        print("\n".join([f"{options.file}: clustering by mode association (hmac)", *result.summary()]))
+        record = read_record(options.file)
+        print(
+            f"\nmade {record['started']} on {record['host']} by `{record['command_line']}`\n"
+            f"backend {record['backend']}, {record['workers']} at a time, {record['seconds']:.1f} s, "
+            f"attempt {record['attempts']}, {record['reused']:g} ascents reused, seed {record['seed']}"
+        )
+        return
+    table = read_table(options.file, Selection(options.dataset))
+    n, d = table.X.shape
+    print(f"{options.file}: a table of {n:,} rows and {d} columns")
+    for name in ("w", "y", "rows"):
+        if getattr(table, name) is not None:
+            print(f"  with {name}")
+    print(f"  {'column':<16} {'lowest':>12} {'mean':>12} {'highest':>12} {'sd':>12}")
+    for k, column in enumerate(table.X.T[:40]):
+        name = table.columns[k] if table.columns else str(k)
+        sd = column.std(ddof=1)
+        print(f"  {name[:16]:<16} {column.min():12.5g} {column.mean():12.5g} {column.max():12.5g} {sd:12.5g}")
+    if d > 40:
+        print(f"  ... and {d - 40} more")
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("info")

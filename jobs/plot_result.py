@@ -1,0 +1,41 @@
+"""Draw the pictures of a result: the tree of modes, numbers of clusters, scatters, densities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from parallel_mix.config import argument, option
+
+PARALLEL = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `parallel-mix plot`."""
+
+    result: Path = argument("result of `parallel-mix hmac`")
+    output: Path = option(None, "the folder to write to", read=Path, metavar="FOLDER", short="-o", required=True)
+    level: str | None = option(
+        None, "levels to scatter, e.g. 3,7, or `all`; default: the one its labels show", metavar="LIST"
+    )
+    columns: str | None = option(
+        None, "two columns, by name or number, instead of principal coordinates", metavar="A,B"
+    )
+    format: str = option("png,svg", "formats of the pictures", metavar="LIST")
+
+
+def run(options: Options) -> None:
+    """Read, draw."""
+    from parallel_mix.plots.hmac_pages import PlotChoices, plot_hmac
+
+    for path in plot_hmac(
+        options.result, options.output, PlotChoices(options.level, options.columns, tuple(options.format.split(",")))
+    ):
+        print(path)
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("plot")

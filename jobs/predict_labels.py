@@ -1,0 +1,69 @@
+"""Give new points the clusters of a result: each climbs to its mode. -1: a mode no point of the result climbed to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parallel_mix.config import CommonOptions, argument, option
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+
+PARALLEL = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """Options of `parallel-mix predict`."""
+
+    model: Path = argument("result of `parallel-mix hmac`")
+    input: Path = argument("table of new points")
+    level: int | None = option(None, "level of the result; default: the one its labels show", read=int, metavar="N")
+    dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
+
+
+def run(options: Options) -> None:
+    """Read, climb, write."""
+    from parallel_mix.launch.session import run_on_backend
+
+    run_on_backend(options, lambda backend: work(options, backend))
+
+
+def work(options: Options, backend: Backend) -> None:
+    """Rank 0's part."""
+    from parallel_mix.errors import InputError
+    from parallel_mix.launch.job import Job
+    from parallel_mix.models.hmac_levels import HmacResult
+    from parallel_mix.models.hmac_prediction import predict_hmac
+    from parallel_mix.store.labels import labels_as_csv
+    from parallel_mix.store.results import read_data, read_result
+    from parallel_mix.store.tables import Selection, digest
+
+    result = HmacResult.from_tree(read_result(options.model, "hmac"))
+    known = read_data(options.model)
+    with Job("predict", options, backend, Selection(options.dataset, None, None, options.row_names)) as job:
+        table = job.read(options.input, least_rows=1)
+        if table.X.shape[1] != known.X.shape[1]:
+            raise InputError(
+                f"{options.input} has {table.X.shape[1]} columns, {options.model} was made from {known.X.shape[1]}: "
+                "give the same columns."
+            )
+        level = result.level_number(options.level)
+        if options.dry_run:
+            job.progress.say(f"Would climb at level {level}, bandwidth {result.bandwidths[level]:g}.")
+            return
+        run = job.start({"model": digest(known), "settings": str(result.settings), "level": level})
+        labels = predict_hmac(result, job.source(known), table.X, level, backend, run)
+        unknown = int((labels < 0).sum())
+        if unknown:
+            job.progress.say(f"{unknown:,} of {len(labels):,} points climb to modes the result does not know: -1.")
+        job.write_csv(labels_as_csv(table.rows, {"label": labels}))
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("predict")

@@ -1,0 +1,102 @@
+"""All pictures of one clustering, drawn from its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parallel_mix.errors import InputError
+from parallel_mix.models.hmac_levels import HmacResult
+from parallel_mix.plots import hmac_figures as draw
+from parallel_mix.plots.figures import save
+from parallel_mix.plots.palette import Styles, style_clusters
+from parallel_mix.store.results import read_data, read_names, read_result
+
+FORMATS = ("png", "svg", "pdf")
+MOST_PAIR_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class PlotChoices:
+    """What to draw."""
+
+    level: str | None = None
+    columns: str | None = None
+    formats: tuple[str, ...] = ("png", "svg")
+
+    def levels(self, result: HmacResult) -> list[int]:
+        """Numbers of the levels to scatter."""
+        if self.level == "all":
+            return list(range(len(result.levels)))
+        try:
+            asked = [None] if self.level is None else [int(part) for part in self.level.split(",")]
+        except ValueError:
+            raise InputError(f"--level must be numbers or `all`, not {self.level!r}.") from None
+        return [result.level_number(number) for number in asked]
+
+    def pair(self, names: list[str]) -> tuple[int, int] | None:
+        """Two columns by name or number, or None for principal coordinates."""
+        if self.columns is None:
+            return None
+        parts = self.columns.split(",")
+        found = [names.index(p) if p in names else int(p) if p.isdigit() and int(p) < len(names) else -1 for p in parts]
+        if len(found) != 2 or -1 in found:
+            raise InputError(
+                f"--columns takes two of {', '.join(names[:12])}, by name or number; not {self.columns!r}."
+            )
+        return found[0], found[1]
+
+
+def plot_hmac(path: Path, folder: Path, choices: PlotChoices) -> list[Path]:
+    """Draw all figures of a result; returns the files written."""
+    if unknown := [kind for kind in choices.formats if kind not in FORMATS]:
+        raise InputError(f"There is no format {unknown[0]!r}: use {', '.join(FORMATS)}.")
+    result = HmacResult.from_tree(read_result(path, "hmac"))
+    X = read_data(path).X
+    names = read_names(path)[1] or [f"column {k}" for k in range(X.shape[1])]
+    levels, pair = choices.levels(result), choices.pair(names)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"The folder {folder} cannot be made: {error.strerror}.") from error
+    styles = style_clusters(result)
+    written = []
+    if result.settings.nested:
+        written += save(draw.draw_tree(result, styles), folder, "tree", choices.formats)
+    written += save(draw.draw_counts(result), folder, "clusters", choices.formats)
+    for level in levels:
+        written += _plot_level(result, styles, X, names, pair, level, folder, choices.formats)
+    return written
+
+
+def _plot_level(
+    result: HmacResult,
+    styles: Styles,
+    X: NDArray[np.float64],
+    names: list[str],
+    pair: tuple[int, int] | None,
+    level: int,
+    folder: Path,
+    formats: tuple[str, ...],
+) -> list[Path]:
+    if pair is not None:
+        shown, labels = X[:, list(pair)], (names[pair[0]], names[pair[1]])
+    elif X.shape[1] == 1:
+        shown, labels = np.column_stack([X[:, 0], np.arange(len(X))]), (names[0], "row")
+    elif X.shape[1] == 2:
+        shown, labels = X, (names[0], names[1])
+    else:
+        Z = result.frame.inward(X)
+        mean, axes, share = draw.principal_coordinates(Z)
+        shown = (Z - mean) @ axes.T
+        labels = (f"first principal coordinate ({share[0]:.0%})", f"second principal coordinate ({share[1]:.0%})")
+    figure = draw.draw_scatter(result, styles, shown, labels, level)
+    written = save(figure, folder, f"scatter-level-{level:02d}", formats)
+    if 3 <= X.shape[1] <= MOST_PAIR_COLUMNS and pair is None:
+        figure = draw.draw_pairs(result, styles, X, names, level)
+        written += save(figure, folder, f"pairs-level-{level:02d}", formats)
+    written += save(draw.draw_densities(result, styles, level), folder, f"densities-level-{level:02d}", formats)
+    return written

@@ -1,0 +1,57 @@
+"""Colours and markers that stay with a cluster from level to level, and that the colour-blind can tell apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parallel_mix.models.hmac_levels import HmacResult
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195", "#A08A00")
+"""Okabe and Ito's colours, black and yellow replaced by darker ones that show on white."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p", "h")
+GREY = "#9A9A9A"
+MOST_STYLES = len(COLOURS) * len(MARKERS)
+
+
+@dataclass(frozen=True)
+class Styles:
+    """The style number of each cluster of each level; -1 for the small ones, which are grey dots."""
+
+    numbers: list[np.ndarray]
+
+    def colour(self, level: int, cluster: int) -> str:
+        number = int(self.numbers[level][cluster])
+        return GREY if number < 0 else COLOURS[number % len(COLOURS)]
+
+    def marker(self, level: int, cluster: int) -> str:
+        number = int(self.numbers[level][cluster])
+        return "." if number < 0 else MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
+
+
+def style_clusters(result: HmacResult, least_share: float = 0.01) -> Styles:
+    """Give styles from the top level down: a cluster's largest part keeps its style, other parts get new ones.
+
+    Clusters under `least_share` of the rows (or of two rows) at every level stay grey.
+    """
+    n = len(result.levels[0].labels)
+    least = max(3, int(np.ceil(least_share * n)))
+    numbers: list[np.ndarray] = [np.full(len(level.sizes), -1) for level in result.levels]
+    following = 0
+    for level in reversed(range(len(result.levels))):
+        sizes, labels = result.levels[level].sizes, result.levels[level].labels
+        taken: set[int] = set()
+        for cluster in range(len(sizes)):  # by falling size
+            if sizes[cluster] < least:
+                break
+            number = -1
+            if level + 1 < len(result.levels):
+                above = result.levels[level + 1].labels[labels == cluster]
+                number = int(numbers[level + 1][np.bincount(above).argmax()])
+            if number < 0 or number in taken:
+                number, following = following % MOST_STYLES, following + 1
+            taken.add(number)
+            numbers[level][cluster] = number
+    return Styles(numbers)
