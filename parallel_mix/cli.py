@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from parallel_mix import __version__
 from parallel_mix.config import add_options, gather
-from parallel_mix.errors import InputError, ParallelMixError
+from parallel_mix.errors import InputError, ParallelMixError, TaskError
 
 COMMANDS = {
     "hmac": ("parallel_hmac", "cluster by hierarchical mode association"),
@@ -48,6 +48,9 @@ def guarded(action: Any, *arguments: Any) -> int:
     except ParallelMixError as error:
         if speaks():
             sys.stderr.write(f"parallel-mix: {error}\n")
+            if isinstance(error, TaskError):
+                again = f"the same command with --only-task {error.failure.task}"
+                sys.stderr.write(f"What was finished is kept. To run the failed task alone, here: {again}.\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("parallel-mix: interrupted.\n")

@@ -70,6 +70,7 @@ class CommonOptions:
     seed: int = option(0, "seed of whatever is random", read=int, metavar="N")
     force: bool = option(False, "overwrite an existing result")
     fresh: bool = option(False, "ignore a checkpoint and begin anew")
+    only_task: int | None = option(None, "run one task of a failed run again, here and alone", read=int, metavar="N")
     dry_run: bool = option(False, "check the input and say what would be done")
     checkpoint_every: float = option(2.0, "least seconds between two checkpoints", read=seconds, metavar="SECONDS")
     quiet: bool = option(False, "no progress, no closing words")

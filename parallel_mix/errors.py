@@ -27,6 +27,12 @@ class Stopped(ParallelMixError):
         super().__init__(f"Stopped by {signal.Signals(signum).name}.")
 
 
+class Finished(ParallelMixError):
+    """There is nothing more to do, and that is well."""
+
+    exit_code = 0
+
+
 @dataclass(frozen=True)
 class Failure:
     """An exception of a task, as a value that travels from the worker to the master."""
@@ -41,10 +47,7 @@ class Failure:
 class TaskError(ParallelMixError):
     """A task raised on a worker; carries the worker's own traceback."""
 
-    def __init__(self, failure: Failure, advice: str = "") -> None:
+    def __init__(self, failure: Failure) -> None:
         self.failure = failure
-        text = (
-            f"Task {failure.task} failed on {failure.worker} (host {failure.host}): {failure.error}.\n"
-            f"{failure.traceback.rstrip()}"
-        )
-        super().__init__(text + (f"\n{advice}" if advice else ""))
+        where = f"{failure.worker} (host {failure.host})"
+        super().__init__(f"Task {failure.task} failed on {where}: {failure.error}.\n{failure.traceback}".rstrip())

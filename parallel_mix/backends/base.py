@@ -111,7 +111,11 @@ class SubtreeSums:
 
         def subtree(a: int, b: int) -> Any:
             if b - a == 1:
-                return self.kernel(context, tasks[a - low])
+                try:
+                    return self.kernel(context, tasks[a - low])
+                except Exception as error:
+                    error.parallel_mix_task = a  # type: ignore[attr-defined]
+                    raise
             middle = (a + b) // 2
             left = subtree(a, middle)
             return self.add(left, subtree(middle, b))

@@ -13,11 +13,10 @@ from typing import Any
 
 from dask import config as dask_config
 from distributed import Client, Future, LocalCluster, WorkerPlugin, get_worker
-from threadpoolctl import threadpool_limits
 
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.stop import StopFlag
-from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, run_task
+from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, one_blas_thread, run_task
 from parallel_mix.errors import Failure, ParallelMixError
 
 _numbers = itertools.count()
@@ -51,7 +50,7 @@ class LazyContext:
     def get(self) -> Any:
         with self._lock:
             if not self._loaded:
-                threadpool_limits(limits=1, user_api="blas")
+                one_blas_thread()
                 self._loaded.append(self._recipe.load())
             return self._loaded[0]
 

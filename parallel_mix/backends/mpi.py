@@ -11,14 +11,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.stop import StopFlag
-from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads
+from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas_thread, run_task
+from parallel_mix.errors import Failure
 
 TAG_COMMAND, TAG_RESULT = 1, 2
 LONGEST_SLEEP = 0.002
@@ -82,7 +82,7 @@ class MpiBackend(Backend):
         self.threads = threads or 1
         self.ranks = self.comm.Get_size()
         self.size = self.ranks * self.threads
-        self._blas = threadpool_limits(limits=1, user_api="blas")
+        self._blas = one_blas_thread()
         self._local = ComputeThreads(self.threads, f"rank {self.rank}")
         self._call = 0
         self._kernel: Kernel | None = None
@@ -153,10 +153,12 @@ class MpiBackend(Backend):
                     self._leave()
                     return
                 if verb == "share":
-                    self._local.context = rest[0].load()
+                    self._local.context = self._load(rest[0])
                 elif verb == "begin":
                     call = rest[0]
                     self._local.begin(rest[1])
+                elif isinstance(self._local.context, Failure):
+                    self._send((call, rest[1], replace(self._local.context, task=rest[1])), 0, TAG_RESULT)
                 elif rest[0] == call:
                     self._local.submit(rest[1], rest[2])
             for index, result in self._local.results(timeout=0):
@@ -166,6 +168,10 @@ class MpiBackend(Backend):
                 patience = Patience()
             else:
                 patience.sleep()
+
+    def _load(self, recipe: Recipe) -> Any:
+        """The context, or why this rank has none; rank 0 hears of it with the first task."""
+        return run_task(lambda _, recipe: recipe.load(), None, 0, recipe, f"rank {self.rank}")
 
     # both sides
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.processes import ComputeProcesses
 from parallel_mix.backends.stop import StopFlag
-from parallel_mix.backends.threads import ComputeThreads, available_cores
+from parallel_mix.backends.threads import ComputeThreads, available_cores, one_blas_thread
 
 
 class SerialBackend(Backend):
@@ -20,7 +18,7 @@ class SerialBackend(Backend):
     def __init__(self, threads: int | None = None, stop: StopFlag | None = None) -> None:
         super().__init__(stop)
         self.size = threads or available_cores()
-        self._blas = threadpool_limits(limits=1, user_api="blas")
+        self._blas = one_blas_thread()
         self._pool: ComputeThreads | ComputeProcesses | None = None
 
     def share(self, recipe: Recipe) -> None:

@@ -28,11 +28,23 @@ def available_cores() -> int:
     return cores
 
 
+def one_blas_thread() -> Any:
+    """Hold BLAS to one thread for each compute thread; call `restore_original_limits` on what comes back.
+
+    NumPy is loaded first: a library that is not there yet cannot be limited, and its sums then come out otherwise.
+    """
+    import numpy  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1, user_api="blas")
+
+
 def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -> Any:
     """Run a kernel; an exception becomes a value that says where it happened."""
     try:
         return kernel(context, task)
     except Exception as error:
+        index = getattr(error, "parallel_mix_task", index)
         text = f"{type(error).__name__}: {error}".rstrip(".")
         return Failure(index, socket.gethostname(), worker, text, traceback.format_exc())
 

@@ -16,6 +16,11 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> N
     """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile."""
     from parallel_mix.backends.mpi import launched_by_mpi
 
+    if options.only_task is not None:
+        from parallel_mix.backends.one_task import OneTask
+
+        work(OneTask(options.only_task))
+        return
     name = options.backend or ("mpi" if launched_by_mpi() else "serial")
     stop = StopFlag()
     stop.listen()

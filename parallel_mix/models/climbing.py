@@ -9,13 +9,14 @@ workers become free.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from parallel_mix.backends.base import Backend
+from parallel_mix.errors import TaskError
 from parallel_mix.kernels.density import Array, add_sums, kernel_sums
 from parallel_mix.kernels.locality import neighbours
 from parallel_mix.kernels.modal_em import Ascents, ascend
@@ -116,11 +117,16 @@ def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, wa
     while True:
         blocks = wave.blocks()
         kernel = partial(ascend_block, sigma=sigma, leave=wave.leave)
-        for index, ended in backend.map(kernel, [ascents.take(which) for _, which in blocks]):
-            number, which = blocks[index]
-            ascents.put(which, ended)
-            wave.finished[number] = True
-            yield
+        try:
+            for index, ended in backend.map(kernel, [ascents.take(which) for _, which in blocks]):
+                number, which = blocks[index]
+                ascents.put(which, ended)
+                wave.finished[number] = True
+                yield
+        except TaskError as error:  # by its number among those that are left, as a run that goes on will count
+            number = blocks[error.failure.task][0]
+            left = int((~wave.finished[:number]).sum())
+            raise TaskError(replace(error.failure, task=left)) from None
         moving = wave.members[ascents.moving[wave.members]]
         if not moving.size:
             return

@@ -42,6 +42,8 @@ class HmacSettings:
         else:
             if self.levels < 1:
                 raise InputError(f"The number of levels must be 1 or more, not {self.levels}.")
+            if len(self.range) != 2:
+                raise InputError(f"--range takes two numbers, lowest and highest; not {len(self.range)}.")
             sigma = np.linspace(self.range[0], self.range[1], self.levels) * spread
         if not (sigma.size and np.isfinite(sigma).all() and (sigma > 0).all()):
             raise InputError(f"Bandwidths must be positive numbers, not {_listed(sigma)}.")

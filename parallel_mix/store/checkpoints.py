@@ -20,8 +20,8 @@ import numpy as np
 
 from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.progress import Progress
-from parallel_mix.store.atomic import write_json, written_whole
-from parallel_mix.store.hdf5_tables import opened
+from parallel_mix.store.atomic import write_json
+from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
 
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
@@ -84,7 +84,7 @@ class KeptRun:
         self._yield_to_later_attempt()
         began = time.monotonic()
         state = self._latest()
-        with written_whole(self.checkpoint) as temporary, h5py.File(temporary, "w") as file:
+        with hdf5_written_whole(self.checkpoint) as file:
             file.attrs["kind"] = "checkpoint"
             file.attrs["identity"] = json.dumps(self.identity, sort_keys=True)
             file.attrs["attempt"] = self.attempt

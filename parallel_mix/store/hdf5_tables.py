@@ -29,6 +29,20 @@ def opened(path: Path) -> Iterator[Any]:
         yield file
 
 
+@contextmanager
+def hdf5_written_whole(path: Path) -> Iterator[Any]:
+    """An HDF5 file to write, there whole or not at all.
+
+    It is made in memory and then written in one go: the HDF5 library does not survive a disk that is full.
+    """
+    with h5py.File(path.name, "w", driver="core", backing_store=False) as file:
+        yield file
+        file.flush()
+        image = file.id.get_file_image()
+    with written_whole(path) as temporary:
+        temporary.write_bytes(image)
+
+
 def read_hdf5(path: Path, selection: Selection) -> Table:
     with opened(path) as file:
         X = as_numbers(_read(file, selection.dataset, path), f"Dataset {selection.dataset!r}", path)
@@ -84,7 +98,7 @@ def _listing(file: Any) -> str:
 
 def write_table(path: Path, table: Table) -> None:
     """Write a table as an input file of ours."""
-    with written_whole(path) as temporary, h5py.File(temporary, "w") as file:
+    with hdf5_written_whole(path) as file:
         put_table(file, table)
 
 

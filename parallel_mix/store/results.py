@@ -13,8 +13,7 @@ from typing import Any
 import h5py
 
 from parallel_mix.errors import InputError
-from parallel_mix.store.atomic import written_whole
-from parallel_mix.store.hdf5_tables import opened, put_table, read_hdf5
+from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened, put_table, read_hdf5
 from parallel_mix.store.tables import Selection, Table, digest, read_table
 
 FORMAT = 1
@@ -24,7 +23,7 @@ Tree = dict[str, Any]
 
 def write_result(path: Path, kind: str, tree: Tree, data: Tree, record: Tree) -> None:
     """Write the result `tree` under the name of its kind, whole or not at all."""
-    with written_whole(path) as temporary, h5py.File(temporary, "w") as file:
+    with hdf5_written_whole(path) as file:
         file.attrs["kind"] = kind
         file.attrs["format"] = FORMAT
         _put(file, {"data": data, kind: tree, "run": {f"@{key}": value for key, value in record.items()}})

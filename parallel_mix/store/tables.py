@@ -94,7 +94,7 @@ def as_numbers(values: Any, what: str, path: Path) -> Array:
     array = np.asarray(values)
     if array.dtype == object or array.dtype.kind not in "biuf":
         raise InputError(f"{what} of {path} holds {array.dtype} values: numbers are needed.")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.asarray(array, dtype=np.float64, order="C")
 
 
 def check_table(table: Table, least_rows: int = 2) -> None:

@@ -1,0 +1,49 @@
+"""A failed task once more: alone, in the main thread, where a debugger can follow it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from parallel_mix.backends.base import Backend, Kernel, Recipe
+from parallel_mix.errors import Finished, InputError
+
+
+class OneTask(Backend):
+    """Runs task number `index` of the first call that has any, and ends there; its exception comes as it is."""
+
+    name = "one task"
+    size = 1
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.index = index
+        self._context: Any = None
+
+    def share(self, recipe: Recipe) -> None:
+        self._context = recipe.load()
+
+    def map(self, kernel: Kernel, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        if tasks:
+            self._run(kernel, tasks)
+        return iter(())
+
+    def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
+        return self._run(kernel, tasks)
+
+    def _run(self, kernel: Kernel, tasks: Sequence[Any]) -> None:
+        if not 0 <= self.index < len(tasks):
+            raise InputError(f"There is no task {self.index}: this step of the run has tasks 0 to {len(tasks) - 1}.")
+        began = time.perf_counter()
+        kernel(self._context, tasks[self.index])
+        raise Finished(f"Task {self.index} ran without an error in {time.perf_counter() - began:.3f} s.")
+
+    def _begin(self, kernel: Kernel) -> None:
+        raise AssertionError("OneTask has its own map")
+
+    def _submit(self, index: int, task: Any) -> bool:
+        raise AssertionError("OneTask has its own map")
+
+    def _wait(self) -> list[tuple[int, Any]]:
+        raise AssertionError("OneTask has its own map")

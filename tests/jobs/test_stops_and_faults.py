@@ -1,0 +1,298 @@
+"""Signals, failing tasks, dead workers, foreign checkpoints: nothing hangs, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+
+LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
+
+
+@pytest.fixture(scope="module")
+def long_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("long") / "table.npy"
+    np.save(path, blobs(9000, 8, 9))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(long_table: Path) -> Path:
+    out = long_table.with_name("whole.h5")
+    assert parallel_mix("hmac", long_table, "-o", out, *LONG).returncode == 0
+    return out
+
+
+def start(table: Path, out: Path, backend: str) -> subprocess.Popen[str]:
+    before, after = launcher(backend)
+    words = [*before, str(BIN / "parallel-mix"), "hmac", str(table), "-o", str(out), *LONG, *after]
+    return subprocess.Popen(
+        words, env=environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < until, "waited too long"
+        time.sleep(0.02)
+
+
+def status(out: Path) -> dict[str, object]:
+    return json.loads(out.with_name(out.name + ".progress.json").read_text())
+
+
+def checkpoint(out: Path) -> Path:
+    return out.with_name(out.name + ".checkpoint")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("backend_name", ["serial1", "serial2", "mpi2", "dask2"])
+def test_a_signal_stops_the_run_and_it_goes_on(
+    long_table: Path, whole: Path, tmp_path: Path, backend_name: str, signum: int
+) -> None:
+    out = tmp_path / "run.h5"
+    process = start(long_table, out, backend_name)
+    wait_for(checkpoint(out).exists, process)
+    # mpirun passes TERM and USR1 on to all ranks, but takes INT for itself and sends TERM
+    target = process.pid
+    os.kill(target, signum)
+    began = time.monotonic()
+    said = process.communicate(timeout=20)[1]
+    assert time.monotonic() - began < 10, said
+    assert status(out)["state"] == "stopped", said
+    assert "Traceback" not in said
+    if not backend_name.startswith("mpi"):
+        assert process.returncode == (130 if signum == signal.SIGINT else 75), said
+        assert "give the same command again" in said
+    assert not out.exists()
+    done = parallel_mix("hmac", long_table, "-o", out, *LONG)
+    assert done.returncode == 0, done.stderr
+    assert_same_result(whole, out)
+
+
+def test_a_signal_to_a_waiting_rank_is_acted_on_within_two_seconds(long_table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.h5"
+    process = start(long_table, out, "mpi3")
+    wait_for(checkpoint(out).exists, process)
+    began = time.monotonic()
+    os.kill(int(str(status(out)["process"])), signal.SIGTERM)  # rank 0 alone
+    wait_for(lambda: status(out)["state"] == "stopped", process, seconds=2)
+    assert time.monotonic() - began < 2
+    process.communicate(timeout=20)
+
+
+BROKEN = """
+import sys
+from parallel_mix.models import climbing
+def broken(*arguments, **more):
+    raise FloatingPointError("a made-up fault")
+climbing.{name} = broken
+from parallel_mix.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("approach", [1, 2])
+@pytest.mark.parametrize("backend_name", ["serial1", "serial2", "mpi1", "mpi3"])
+def test_a_failing_task_ends_the_run_and_can_be_run_alone(
+    long_table: Path, tmp_path: Path, backend_name: str, approach: int
+) -> None:
+    out = tmp_path / "run.h5"
+    script = tmp_path / "broken.py"
+    script.write_text(BROKEN.format(name="ascend" if approach == 2 else "kernel_sums"))
+    before, after = launcher(backend_name)
+    words = [sys.executable, str(script), "hmac", str(long_table), "-o", str(out), *LONG, "--approach", str(approach)]
+    began = time.monotonic()
+    done = subprocess.run([*before, *words, *after], env=environment(), capture_output=True, text=True, timeout=60)
+    assert time.monotonic() - began < 20
+    assert done.returncode != 0
+    assert "failed on " in done.stderr
+    assert "FloatingPointError: a made-up fault" in done.stderr
+    assert "in broken" in done.stderr, "the worker's traceback"
+    assert "--only-task " in done.stderr
+    assert status(out)["state"] == "failed"
+    task = done.stderr.split("--only-task ")[1].split(".")[0]
+    alone = subprocess.run([*words, "--only-task", task], env=environment(), capture_output=True, text=True, timeout=60)
+    assert alone.returncode == 1
+    assert "a made-up fault" in alone.stderr
+    mended = parallel_mix("hmac", long_table, "-o", out, *LONG, "--approach", approach, "--only-task", task)
+    assert mended.returncode == 0
+    assert f"Task {task} ran without an error" in mended.stderr
+
+
+UNSEEN = """
+import sys
+from parallel_mix.launch.job import Job
+from parallel_mix.store.hdf5_tables import FileSource
+Job.source = lambda self, table: FileSource("/nowhere/rows.h5", "X", "w", table.X.shape)
+from parallel_mix.models import hmac_levels
+from parallel_mix.models.points import ArraySource, measure_frame
+def fit(source, settings, backend, run):
+    from parallel_mix.models.points import PointsRecipe, Frame
+    import numpy as np
+    backend.share(PointsRecipe(source, Frame(np.zeros(8), np.ones(8), 1.0)))
+    from parallel_mix.models.climbing import moments_at
+    list(backend.map(moments_at, [1, 2, 3]))
+hmac_levels.fit_hmac = fit
+from parallel_mix.models import points
+points.measure_frame = lambda source, standardize: Frame(None, None, 1.0)
+from parallel_mix.models.points import Frame
+from parallel_mix.cli import main
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("backend_name", ["dask2"])
+def test_a_worker_that_cannot_see_the_file_says_so(long_table: Path, tmp_path: Path, backend_name: str) -> None:
+    out = tmp_path / "run.h5"
+    script = tmp_path / "unseen.py"
+    script.write_text(UNSEEN)
+    before, after = launcher(backend_name)
+    words = [*before, sys.executable, str(script), "hmac", str(long_table), "-o", str(out), *after]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "failed on Dask worker" in done.stderr
+    assert "/nowhere/rows.h5 does not exist" in done.stderr
+    assert status(out)["state"] == "failed"
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                    found.append(int(entry.name))
+            except (OSError, IndexError):
+                continue
+    return found
+
+
+def test_a_dask_worker_killed_in_the_middle_changes_nothing(long_table: Path, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.h5"
+    process = start(long_table, out, "dask2")
+    wait_for(checkpoint(out).exists, process)
+    workers = [pid for pid in children(process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert workers
+    os.kill(workers[0], signal.SIGKILL)
+    said = process.communicate(timeout=90)[1]
+    assert process.returncode == 0, said
+    assert_same_result(whole, out)
+
+
+def test_a_forked_process_killed_in_the_middle_ends_the_run_with_a_sentence(
+    long_table: Path, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run.h5"
+    process = start(long_table, out, "serial2")
+    wait_for(checkpoint(out).exists, process)
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    said = process.communicate(timeout=30)[1]
+    assert process.returncode == 1, said
+    assert "died (signal 9), perhaps for want of memory" in said
+    assert "Traceback" not in said
+    assert parallel_mix("hmac", long_table, "-o", out, *LONG).returncode == 0
+    assert_same_result(whole, out)
+
+
+def test_no_process_outlives_a_killed_parent(long_table: Path, tmp_path: Path) -> None:
+    process = start(long_table, tmp_path / "run.h5", "serial2")
+    wait_for(checkpoint(tmp_path / "run.h5").exists, process)
+    workers = children(process.pid)
+    process.kill()
+    process.communicate(timeout=10)
+    until = time.monotonic() + 10
+    while any(alive(pid) for pid in workers):
+        assert time.monotonic() < until, "a forked process goes on without its parent"
+        time.sleep(0.05)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_killed_rank_ends_the_job_and_it_goes_on(long_table: Path, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.h5"
+    process = start(long_table, out, "mpi2")
+    wait_for(checkpoint(out).exists, process)
+    rank0 = int(str(status(out)["process"]))
+    siblings = [p for p in Path("/proc").iterdir() if p.name.isdigit() and int(p.name) != rank0]
+    ranks = []
+    for entry in siblings:
+        try:
+            if (
+                b"OMPI_COMM_WORLD_RANK=1\0" in (entry / "environ").read_bytes()
+                and str(out).encode() in (entry / "cmdline").read_bytes()
+            ):
+                ranks.append(int(entry.name))
+        except OSError:
+            continue
+    assert ranks
+    os.kill(ranks[0], signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert parallel_mix("hmac", long_table, "-o", out, *LONG, backend="mpi3").returncode == 0
+    assert_same_result(whole, out)
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_fresh_begins_anew(
+    long_table: Path, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run.h5"
+    process = start(long_table, out, "serial1")
+    wait_for(checkpoint(out).exists, process)
+    process.kill()
+    process.communicate()
+    kept = checkpoint(out).read_bytes()
+    other = parallel_mix("hmac", long_table, "-o", out, "--levels", 5, "--range", "0.1,1.0")
+    assert other.returncode == 2
+    assert "belongs to another run: levels was 6, is 5. Use --fresh" in other.stderr
+    np.save(tmp_path / "other.npy", blobs(50))
+    other = parallel_mix("hmac", tmp_path / "other.npy", "-o", out, *LONG)
+    assert other.returncode == 2
+    assert "belongs to another run: data was " in other.stderr
+    assert checkpoint(out).read_bytes() == kept
+    done = parallel_mix("hmac", long_table, "-o", out, *LONG, "--fresh")
+    assert done.returncode == 0, done.stderr
+    assert_same_result(whole, out)
+
+
+def test_a_damaged_checkpoint_is_a_sentence(long_table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.h5"
+    checkpoint(out).write_bytes(b"\x89HDF\r\n\x1a\n and no more")
+    done = parallel_mix("hmac", long_table, "-o", out, *LONG)
+    assert done.returncode == 2
+    assert "damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_attempt_that_was_replaced_ends_itself(long_table: Path, tmp_path: Path) -> None:
+    """A cut-off first attempt must not write over its successor's checkpoint."""
+    out = tmp_path / "run.h5"
+    process = start(long_table, out, "serial1")
+    wait_for(checkpoint(out).exists, process)
+    later = {**status(out), "attempt": 7, "host": "elsewhere"}
+    path = out.with_name(out.name + ".progress.json")
+    os.kill(process.pid, signal.SIGSTOP)
+    path.write_text(json.dumps(later))
+    os.kill(process.pid, signal.SIGCONT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 1, said
+    assert "Attempt 7 of this run is under way on elsewhere" in said
+    assert status(out)["attempt"] == 7
