@@ -127,3 +127,17 @@ def dask_client() -> Iterator[object]:
         Client(cluster) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def shared_data() -> Callable[[str], dict[str, np.ndarray]]:
+    """The papers' real data where they are; tests skip where they are not."""
+
+    def load(name: str) -> dict[str, np.ndarray]:
+        path = ROOT.parent / "shared" / "data" / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"the papers' data are not here: {path.name}")
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+
+    return load

@@ -40,6 +40,9 @@ STEADY = 0.2
 LONGEST_JUMP = 0.1
 NO_JUMP_AFTER_FALL = 16
 
+LONGEST_RATED = 2.0
+"""A step longer than this, in bandwidths, says nothing of how steps shrink near a mode: no ratio is taken of it."""
+
 
 @dataclass
 class Ascents:
@@ -104,7 +107,7 @@ class Ascents:
         points = self.points[which] + step
         no_step = np.maximum(NO_STEP, 8 * np.finfo(float).eps * np.abs(points).max(axis=1))
         with np.errstate(invalid="ignore", divide="ignore"):
-            rho = np.where(np.isfinite(last), length / last, np.nan)
+            rho = np.where(last < LONGEST_RATED, length / last, np.nan)
             ahead = rho / (1.0 - rho)
             to_go = np.where(rho < 1.0, length * ahead, np.inf)
             steady = np.abs(rho - last_rho) < STEADY * (1.0 - rho)

@@ -1,0 +1,141 @@
+"""Ascents: they climb, they end where they should, and jumps change no end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from parallel_mix.kernels import modal_em
+from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, scale_kernels
+from parallel_mix.kernels.locality import neighbours
+from parallel_mix.kernels.modal_em import Ascents, ascend
+from parallel_mix.kernels.mode_merging import merge_ends
+from parallel_mix.kernels.saddle import rising_directions, second_moments
+from tests.conftest import blobs
+
+
+def kernels_of(X: Array, sigma: float) -> ScaledKernels:
+    return scale_kernels(X, np.full(len(X), -np.log(len(X))), sigma)
+
+
+def log_density(points: Array, kernels: ScaledKernels) -> Array:
+    sums = kernel_sums(points, np.full(len(points), -3.0), kernels)
+    found: Array = np.log(sums[:, -3]) + sums[:, -1]
+    return found
+
+
+@pytest.mark.parametrize("d", [1, 2, 8, 40])
+def test_the_density_never_falls_along_an_ascent(d: int) -> None:
+    X = blobs(400, d)
+    sigma = 0.5 * np.sqrt(d)
+    kernels = kernels_of(X, sigma)
+    ascents = Ascents.begin(X / sigma, np.full(400, -np.log(400)))
+    before = np.full(400, -np.inf)
+    while (which := np.flatnonzero(ascents.moving)).size:
+        ascents.advance(which, kernel_sums(ascents.points[which], ascents.log_density[which], kernels))
+        assert (ascents.log_density >= before - 1e-12).all()
+        before = ascents.log_density.copy()
+    assert not ascents.capped.any()
+
+
+def test_a_jump_that_lowers_the_density_is_taken_back() -> None:
+    ascents = Ascents.begin(np.zeros((1, 2)), np.zeros(1))
+    ascents.points[0] = [5.0, 0.0]
+    ascents.before_jump[0] = [1.0, 0.0]
+    ascents.jumped[0] = True
+    ascents.log_density[0] = -1.0
+    ascents.advance(np.array([0]), np.array([[1.0, 0.0, 1.0, 1.0, -2.0]]))
+    assert list(ascents.points[0]) == [1.0, 0.0]
+    assert ascents.moving[0]
+    assert ascents.jump_from[0] > ascents.iterations[0]
+
+
+@pytest.mark.parametrize("d", [2, 8, 40])
+def test_jumps_and_near_kernels_change_no_end(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = blobs(1500, d, 9)
+    sigma = 0.35 * np.sqrt(d)
+    kernels = kernels_of(X, sigma)
+    begin = np.full(1500, -np.log(1500))
+    fast = ascend(Ascents.begin(X / sigma, begin), kernels)
+    monkeypatch.setattr(modal_em, "STEADY", 0.0)
+    monkeypatch.setattr(modal_em, "nearby_kernels", lambda points, log_density, kernels, slack: kernels)
+    plain = ascend(Ascents.begin(X / sigma, begin), kernels)
+    assert fast.iterations.sum() < plain.iterations.sum()
+    np.testing.assert_allclose(fast.points, plain.points, atol=5e-3)
+    assert (merge_ends(fast.points)[1] == merge_ends(plain.points)[1]).all()
+
+
+@pytest.mark.parametrize("d", [2, 8])
+def test_modes_stay_where_they_are(d: int) -> None:
+    X = blobs(600, d, 6)
+    sigma = 0.4 * np.sqrt(d)
+    kernels = kernels_of(X, sigma)
+    ends = ascend(Ascents.begin(X / sigma, np.full(600, -np.log(600))), kernels).points
+    points = ends
+    for _ in range(200):
+        sums = kernel_sums(points, np.full(600, -3.0), kernels)
+        points = points + sums[:, :-3] / sums[:, [-3]]
+    assert np.abs(points - ends).max() < 3e-3
+
+
+def test_an_ascent_can_be_left_and_taken_up_again() -> None:
+    X = blobs(300, 3)
+    kernels = kernels_of(X, 0.7)
+    whole = ascend(Ascents.begin(X / 0.7, np.full(300, -np.log(300))), kernels)
+    part = ascend(Ascents.begin(X / 0.7, np.full(300, -np.log(300))), kernels, leave=100)
+    assert 0 < part.moving.sum() <= 100
+    again = Ascents.from_state(part.state())
+    np.testing.assert_allclose(ascend(again, kernels).points, whole.points, atol=1e-9)
+
+
+def test_the_limit_of_iterations_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modal_em, "MAX_ITERATIONS", 3)
+    X = blobs(100, 2)
+    ascents = ascend(Ascents.begin(X, np.full(100, -np.log(100))), kernels_of(X, 1.0))
+    assert ascents.iterations.max() == 3
+    assert ascents.capped.any()
+
+
+def test_a_saddle_is_known_and_left_along_the_rise() -> None:
+    X = np.array([[-1.5, 0.0], [1.5, 0.0]])
+    kernels = kernels_of(X, 1.0)
+    points = np.array([[0.0, 0.0], [-1.4, 0.0]])
+    moments = second_moments(points, log_density(points, kernels), kernels)
+    np.testing.assert_allclose(moments[0, :2], [[2.25, 0], [0, 0]], atol=1e-12)
+    rising, directions = rising_directions(moments)
+    assert list(rising) == [True, False]
+    np.testing.assert_allclose(directions[0], [1, 0], atol=1e-12)
+
+
+def test_a_drift_decides_which_way_a_saddle_is_left() -> None:
+    X = np.array([[-1.5, 0.0], [1.5, 0.0]])
+    kernels = kernels_of(X, 1.0)
+    points = np.array([[-1e-6, 0.0], [1e-6, 0.0]])
+    _, directions = rising_directions(second_moments(points, log_density(points, kernels), kernels))
+    np.testing.assert_allclose(directions, [[-1, 0], [1, 0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 100])
+def test_merging_is_single_linkage_by_the_definition(d: int) -> None:
+    r = np.random.default_rng(d)
+    corner = r.normal(size=(30, d)) * 5
+    ends = corner[r.integers(0, 30, 300)] + r.normal(size=(300, d)) * 4e-3 / np.sqrt(d)
+    ends = np.vstack([ends, corner[0] + np.linspace(0, 0.06, 8)[:, None] * np.eye(d)[0]])  # a chain
+    count, labels = merge_ends(ends)
+    near = np.sqrt(((ends[:, None] - ends[None]) ** 2).sum(axis=2)) <= 1e-2
+    from scipy.sparse.csgraph import connected_components
+
+    expected_count, expected = connected_components(near, directed=False)
+    assert count == expected_count
+    assert len(set(zip(labels, expected, strict=True))) == count
+    order = r.permutation(len(ends))
+    again = merge_ends(ends[order][:, ::-1])[1]
+    assert len(set(zip(again, labels[order], strict=True))) == count
+
+
+@pytest.mark.parametrize("n", [1, 5, 64, 1000])
+def test_neighbours_are_a_partition_into_small_groups(n: int) -> None:
+    groups = neighbours(blobs(n, 3), 64)
+    assert max(map(len, groups)) <= 64
+    assert sorted(np.concatenate(groups)) == list(range(n))
+    assert len(groups) <= max(1, 2 * n // 64 + 1)

@@ -1,0 +1,136 @@
+"""What a result says of itself: levels, tree, numbering, default level, prediction, estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from parallel_mix import HMAC
+from parallel_mix.backends.base import Backend
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.errors import InputError
+from parallel_mix.models.hmac_levels import HmacSettings, fit_hmac
+from parallel_mix.models.hmac_prediction import predict_hmac
+from parallel_mix.models.mode_tree import most_persistent, plateaus
+from parallel_mix.models.points import ArraySource
+from tests.conftest import blobs
+
+X = blobs(500, 3, 5, 2)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> HMAC:
+    return HMAC(levels=12, backend=None).fit(X)
+
+
+@parametrize_with_checks([HMAC(levels=6)])
+def test_scikit_learns_own_checks(estimator: HMAC, check: object) -> None:
+    check(estimator)  # type: ignore[operator]
+
+
+def test_modes_are_numbered_by_size_density_and_row(fitted: HMAC) -> None:
+    for level in fitted.levels_:
+        keys = [
+            (-size, -density, int(np.flatnonzero(level.labels == k)[0]))
+            for k, (size, density) in enumerate(zip(level.sizes, level.log_density, strict=True))
+        ]
+        assert keys == sorted(keys)
+        assert (np.bincount(level.labels) == level.sizes).all()
+
+
+def test_the_tree_leads_from_level_to_level(fitted: HMAC) -> None:
+    for below, above in zip(fitted.levels_, fitted.levels_[1:], strict=False):
+        assert (below.parent[below.labels] == above.labels).all()
+        assert above.unchanged == (below.labels == above.labels).all()
+    assert (fitted.levels_[-1].parent == -1).all()
+
+
+def test_densities_are_densities(fitted: HMAC) -> None:
+    level = fitted.levels_[5]
+    sigma, tree = level.bandwidth, level.as_tree(fitted.result_.frame)
+    squares = ((tree["modes"][:, None] - X[None]) ** 2).sum(axis=2)
+    f = np.exp(-squares / (2 * sigma**2)).mean(axis=1) / (2 * np.pi * sigma**2) ** 1.5
+    np.testing.assert_allclose(tree["density"], f, rtol=1e-6)
+
+
+def test_standardized_modes_and_densities_are_in_data_units() -> None:
+    scale = np.array([1.0, 100.0, 0.01])
+    plain = HMAC(standardize=True, levels=5).fit(X)
+    scaled = HMAC(standardize=True, levels=5).fit(X * scale)
+    one, other = (m.levels_[2].as_tree(m.result_.frame) for m in (plain, scaled))
+    np.testing.assert_allclose(one["modes"] * scale, other["modes"], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(one["density"], other["density"] * scale.prod(), rtol=1e-6)
+
+
+def test_the_range_is_in_largest_standard_deviations() -> None:
+    model = HMAC(levels=20).fit(X)
+    s = X.std(axis=0, ddof=1).max()
+    np.testing.assert_allclose(model.bandwidths_, np.linspace(0.1 * s, 2 * s, 20))
+
+
+def test_training_points_get_their_own_labels_again(fitted: HMAC) -> None:
+    for level in range(12):
+        assert (fitted.predict(X, level) == fitted.levels_[level].labels).all()
+    flat = HMAC(levels=5, nested=False).fit(X)
+    for level in range(5):
+        assert (flat.predict(X, level) == flat.levels_[level].labels).all()
+
+
+def test_a_new_point_belongs_to_the_mode_it_climbs_to_not_to_the_nearest() -> None:
+    r = np.random.default_rng(0)
+    wide, narrow = r.normal(0, 3, (400, 1)), r.normal(7.5, 0.15, (100, 1))
+    model = HMAC(bandwidths=[0.9]).fit(np.vstack([wide, narrow]))
+    modes = model.modes_[:2, 0]
+    point = np.array([[5.2]])
+    climbed = model.predict(point, 0)[0]
+    assert climbed >= 0
+    assert climbed == model.levels_[0].labels[np.abs(np.vstack([wide, narrow]) - point).argmin()]
+    assert modes.size == 2
+
+
+def test_far_points_climb_in_log_space() -> None:
+    model = HMAC(bandwidths=[1.0]).fit(X)
+    far = X[:3] * 1e6
+    assert (model.predict(far, 0) >= 0).all()
+    high = blobs(60, 200, 2, 1)
+    assert HMAC(bandwidths=[0.3]).fit(high).predict(high, 0).max() == 59
+
+
+def test_prediction_is_the_same_on_every_backend(backend: Backend) -> None:
+    with SerialBackend(1) as alone:
+        result = fit_hmac(ArraySource(X), HmacSettings(levels=6), alone)
+        expected = predict_hmac(result, ArraySource(X), X + 0.3, 3, alone)
+    assert (predict_hmac(result, ArraySource(X), X + 0.3, 3, backend) == expected).all()
+
+
+def test_a_level_that_is_not_there(fitted: HMAC) -> None:
+    with pytest.raises(InputError, match="There is no level 12: the result has levels 0 to 11"):
+        fitted.predict(X, 12)
+
+
+def test_the_default_level_is_the_last_of_the_longest_plateau() -> None:
+    labels = np.array([[0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1], [0] * 6])
+    ranges = plateaus(labels, np.arange(6))
+    assert ranges == [(0, 0, 0), (1, 2, 3), (3, 3, 2), (4, 4, 1)]
+    assert most_persistent(ranges, np.array([1.0, 2.0, 4.0, 8.0, 16.0])) == 2
+    assert most_persistent([(0, 1, 1)], np.array([1.0, 2.0])) == 1
+
+
+def test_fit_finds_the_clusters_of_an_easy_table() -> None:
+    r = np.random.default_rng(0)
+    truth = np.repeat(np.arange(3), 100)
+    easy = np.array([[0, 0], [10, 0], [0, 10]])[truth] + r.normal(size=(300, 2))
+    model = HMAC().fit(easy)
+    assert adjusted_rand_score(truth, model.labels_) == 1.0
+    np.testing.assert_allclose(np.sort(model.modes_.sum(axis=1)), [0, 10, 10], atol=3.0)
+
+
+def test_a_thousandth_of_all_iterations_is_reported_when_the_limit_is_hit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from parallel_mix.kernels import modal_em
+
+    monkeypatch.setattr(modal_em, "MAX_ITERATIONS", 5)
+    model = HMAC(bandwidths=[1.0, 2.0]).fit(X)
+    assert model.levels_[0].capped > 0
+    assert any("hit the limit" in line for line in model.result_.summary())
