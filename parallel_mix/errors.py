@@ -27,6 +27,10 @@ class Stopped(ParallelMixError):
         super().__init__(f"Stopped by {signal.Signals(signum).name}.")
 
 
+class SupersededError(ParallelMixError):
+    """A later attempt of the same run is under way: this one must write nothing more."""
+
+
 class Finished(ParallelMixError):
     """There is nothing more to do, and that is well."""
 

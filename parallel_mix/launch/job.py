@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.config import CommonOptions
-from parallel_mix.errors import Finished, InputError, Stopped
+from parallel_mix.errors import Finished, InputError, Stopped, SupersededError
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
 from parallel_mix.progress import Progress, clock
@@ -101,6 +101,8 @@ class Job:
         self.progress.end()
         self._staged.unlink(missing_ok=True)
         if error is None or self._kept is None or isinstance(error, Finished):
+            return
+        if isinstance(error, SupersededError):
             return
         stopped = isinstance(error, Stopped)
         if not isinstance(error, InputError):

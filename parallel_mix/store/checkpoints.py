@@ -18,7 +18,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from parallel_mix.errors import InputError, ParallelMixError
+from parallel_mix.errors import InputError, SupersededError
 from parallel_mix.progress import Progress
 from parallel_mix.store.atomic import write_json
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
@@ -45,7 +45,7 @@ class KeptRun:
         self.checkpoint = output.with_name(output.name + ".checkpoint")
         self.status = output.with_name(output.name + ".progress.json")
         before = self._read_status()
-        self.attempt = int(before.get("attempt", 0)) + 1 if self.checkpoint.exists() and not fresh else 1
+        self.attempt = 1 if before.get("state", "done") == "done" else int(before.get("attempt", 0)) + 1
         self._state: dict[str, Any] | None = None if fresh else self._load()
         self.reused = float(self._state["done"]) if self._state else 0.0
         self._saved_at = time.monotonic()
@@ -55,7 +55,7 @@ class KeptRun:
         self._started = time.time()
         self.checkpoints = 0
         self.seconds = 0.0
-        self.write_status("running", "started")
+        self.write_status("running", "started", first=True)
 
     # what a model sees
 
@@ -100,7 +100,10 @@ class KeptRun:
         self.write_status("done", "finished")
         self.checkpoint.unlink(missing_ok=True)
 
-    def write_status(self, state: str, text: str) -> None:
+    def write_status(self, state: str, text: str, first: bool = False) -> None:
+        """Say how far the run is, for people and scripts, unless a later attempt says so already."""
+        if not first:
+            self._yield_to_later_attempt()
         self._reported_at = time.monotonic()
         elapsed = time.time() - self._started
         rate = self.progress.rate
@@ -133,7 +136,7 @@ class KeptRun:
         """A run that was cut off and replaced must not write over its successor's checkpoint."""
         other = self._read_status()
         if int(other.get("attempt", 0)) > self.attempt:
-            raise ParallelMixError(
+            raise SupersededError(
                 f"Attempt {other['attempt']} of this run is under way on {other.get('host')}: this one, attempt "
                 f"{self.attempt}, ends here."
             )
