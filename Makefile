@@ -15,6 +15,14 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[test]'
 	touch $@
 
+demo: install
+	rm -rf demo && mkdir demo
+	$(BIN)/mpirun --oversubscribe -n 2 $(BIN)/parallel-mix hmac examples/ships.csv -o demo/ships.h5 \
+		--row-names design --labels kind --standardize
+	$(BIN)/parallel-mix info demo/ships.h5
+	$(BIN)/parallel-mix export demo/ships.h5 -o demo/labels.csv
+	$(BIN)/parallel-mix plot demo/ships.h5 -o demo/figures
+
 test: install
 	$(BIN)/python -m pytest
 
@@ -22,6 +30,11 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: install
+	$(BIN)/python benchmarks/hmac_speed.py
+	$(BIN)/python benchmarks/figure_5_2.py
+	$(BIN)/python benchmarks/hmac_kills.py
 
 clean:
 	rm -rf $(VENV) demo build dist *.egg-info

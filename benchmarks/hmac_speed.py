@@ -82,9 +82,8 @@ def prototype(folder: Path) -> None:
     assert spec.loader is not None
     plain = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(plain)
-    print(
-        "| workload | prototype, s | ours on all cores, s | ratio | ours on 1 core, s | same labels |\n|---|---|---|---|---|---|"
-    )
+    print("| workload | prototype, s | ours on all cores, s | ratio | ours on 1 core, s | same labels |")
+    print("|---|---|---|---|---|---|")
     for name in ("W1", "W2", "W3s", "W4s", "W4"):
         data = np.load(folder / f"{name}.npz")
         X, sigma = data["X"], data["sig20"]

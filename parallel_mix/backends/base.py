@@ -59,18 +59,22 @@ class Backend(ABC):
         """Yield `(task_index, result)` as tasks finish; `tasks` may grow while this is iterated."""
         self._begin(kernel)
         sent = received = 0
+        found: list[tuple[int, Any]] = []
         while True:
-            while sent < len(tasks) and self._submit(sent, tasks[sent]):
-                sent += 1
-            if received == sent == len(tasks):
-                return
-            for index, result in self._wait():
+            full = False
+            while sent < len(tasks) and not full:
+                full = not self._submit(sent, tasks[sent])
+                sent += not full
+            for index, result in found:  # workers are busy again while the caller looks at these
                 if isinstance(result, Failure):
                     raise TaskError(result)
                 received += 1
                 yield index, result
             if self.stop.signum:
                 raise Stopped(self.stop.signum)
+            if received == sent == len(tasks):
+                return
+            found = self._wait() if received < sent or full else []
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
         """Return the sum of all results over the fixed binary tree on the task indices.

@@ -43,6 +43,8 @@ NO_JUMP_AFTER_FALL = 16
 LONGEST_RATED = 2.0
 """A step longer than this, in bandwidths, says nothing of how steps shrink near a mode: no ratio is taken of it."""
 
+NO_POINTS: Array = np.zeros((0, 0))
+
 
 @dataclass
 class Ascents:
@@ -130,13 +132,15 @@ class Ascents:
         return cls(*[state[f"ascents/{field.name}"] for field in fields(cls)])
 
     def take(self, which: np.ndarray) -> Ascents:
-        """Some of the ascents by themselves."""
-        return Ascents(*[getattr(self, field.name)[which] for field in fields(self)])
+        """Some of the ascents by themselves, to send away; none of them in the middle of a jump."""
+        parts = {field.name: getattr(self, field.name)[which] for field in fields(self)}
+        return Ascents(**{**parts, "before_jump": NO_POINTS})
 
     def put(self, which: np.ndarray, others: Ascents) -> None:
-        """Take over the state of some ascents."""
+        """Take over the state of some ascents that were sent away."""
         for field in fields(self):
-            getattr(self, field.name)[which] = getattr(others, field.name)
+            if field.name != "before_jump":
+                getattr(self, field.name)[which] = getattr(others, field.name)
 
     @property
     def capped(self) -> np.ndarray:
@@ -150,6 +154,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
     Kernels too far from all of the block to change a sum by a rounding are left out (`nearby_kernels`). Which are near
     is found again when a point has moved by more than the slack, or most of the points have arrived.
     """
+    ascents.before_jump = np.empty_like(ascents.points)
     near, seen_from, count = kernels, ascents.points, 0
     while (which := np.flatnonzero(ascents.moving)).size > leave:
         points, log_density = ascents.points[which], ascents.log_density[which]
@@ -162,4 +167,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
             near = nearby_kernels(points, log_density, kernels, SLACK)
             seen_from, count = ascents.points.copy(), which.size
         ascents.advance(which, kernel_sums(points, log_density, near))
+    under_way = np.flatnonzero(ascents.moving & ascents.jumped)
+    ascents.restart(under_way, ascents.before_jump[under_way])
+    ascents.before_jump = NO_POINTS
     return ascents

@@ -85,7 +85,7 @@ def test_an_ascent_can_be_left_and_taken_up_again() -> None:
     part = ascend(Ascents.begin(X / 0.7, np.full(300, -np.log(300))), kernels, leave=100)
     assert 0 < part.moving.sum() <= 100
     again = Ascents.from_state(part.state())
-    np.testing.assert_allclose(ascend(again, kernels).points, whole.points, atol=1e-9)
+    np.testing.assert_allclose(ascend(again, kernels).points, whole.points, atol=2e-3)
 
 
 def test_the_limit_of_iterations_holds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,113 @@
+"""The wheel, the README's commands, and how fast the program starts to speak."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from parallel_mix import __version__
+from tests.conftest import BIN, MPI_ENVIRONMENT, ROOT, environment, parallel_mix
+
+
+def test_the_wheel_holds_jobs_and_templates_and_runs(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    names = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    for name in names:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    words = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(source)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wheel = next(tmp_path.glob("*.whl"))
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps"]
+    subprocess.run([*pip, str(wheel)], check=True)
+    site = next(Path(sys.prefix).glob("lib/python*/site-packages"))
+    own = next((tmp_path / "venv").glob("lib/python*/site-packages"))
+    assert (own / "parallel_mix" / "slurm" / "hmac.sbatch").exists()
+    code = (
+        f"import sys; sys.path.append({str(site)!r}); import parallel_mix; assert {str(own)!r} in parallel_mix.__file__; "
+        "from parallel_mix.cli import main; main(sys.argv[1:])"
+    )
+    out = tmp_path / "out.h5"
+    words = [
+        str(python),
+        "-c",
+        code,
+        "hmac",
+        str(ROOT / "examples" / "new_ships.csv"),
+        "-o",
+        str(out),
+        "--row-names",
+        "design",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert out.exists()
+
+
+def readme_commands() -> list[str]:
+    """The README's commands that need nothing but what the repository brings."""
+    found = []
+    for block in re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
+        for line in block.splitlines():
+            command = line.split("   #")[0].strip()
+            if "run.h5" in command and not any(word in command for word in ("sbatch", "tcp:")):
+                found.append(command)
+    return found
+
+
+def test_the_readmes_commands_do_what_they_say(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copytree(ROOT / "jobs", tmp_path / "jobs")
+    commands = readme_commands()
+    assert len(commands) >= 8
+    more = {**MPI_ENVIRONMENT, "PATH": f"{BIN}:/usr/bin:/bin"}
+    for command in commands:
+        done = subprocess.run(
+            command.split(), cwd=tmp_path, env=environment(**more), capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    assert (tmp_path / "figures" / "tree.png").exists()
+    assert (tmp_path / "new.csv").read_text().splitlines()[0] == "row,label"
+
+
+def test_the_readmes_python_runs() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    names: dict[str, object] = {}
+    exec(block, names)
+    assert names["model"].labels_.max() == 2  # type: ignore[attr-defined]
+
+
+def test_help_and_version_need_no_numpy() -> None:
+    code = "import sys\nfrom parallel_mix.cli import _dispatch\n"
+    code += "try: _dispatch(sys.argv[1:])\nexcept SystemExit: pass\n"
+    code += "assert 'numpy' not in sys.modules, 'numpy was loaded'"
+    for words in (["--help"], ["--version"], ["hmac", "--help"], ["plot", "--help"]):
+        subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True)
+    assert parallel_mix("--version").stdout.strip() == f"parallel-mix {__version__}"
+    assert parallel_mix().returncode == 0
+
+
+def test_the_command_line_does_not_load_scikit_learn(table: Path, tmp_path: Path) -> None:
+    code = "import sys; from parallel_mix.cli import _dispatch; _dispatch(sys.argv[1:])"
+    code += "; assert 'sklearn' not in sys.modules"
+    words = ["hmac", str(table), "-o", str(tmp_path / "o.h5"), "--quiet"]
+    subprocess.run([sys.executable, "-c", code, *words], check=True)
+
+
+@pytest.mark.parametrize("words", [["nothing"], ["hmac"], ["hmac", "a", "b"], ["hmac", "x.csv"]])
+def test_a_wrong_command_is_a_sentence(words: list[str]) -> None:
+    done = parallel_mix(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("parallel-mix: ")
+    assert "Traceback" not in done.stderr
