@@ -1,6 +1,6 @@
 """The dissertation's Figure 5.2: running time of both approaches against the number of ranks.
 
-    python benchmarks/figure_5_2.py          W1 (the size of its ship data, 2,000 x 17) and W2 (of its images, 1,400 x 64)
+    python benchmarks/figure_5_2.py      W1 (its ship data: 2,000 x 17) and W2 (its images: 1,400 x 64)
 
 Up to as many ranks as there are cores are measured as such; more are drawn hollow: they share cores.
 """

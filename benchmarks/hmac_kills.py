@@ -5,6 +5,7 @@ python benchmarks/hmac_kills.py [how often]
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -62,9 +63,8 @@ def main() -> None:
             whole[approach] = folder / f"whole{approach}.h5"
             seconds[approach] = run(command(folder, whole[approach], approach, "serial2"))
         print(f"uninterrupted on 2 processes: {seconds[1]:.1f} s (approach 1), {seconds[2]:.1f} s (approach 2)\n")
-        print(
-            "| approach | killed | what died | after, s | resumed on | work reused | same |\n|---|---|---|---|---|---|---|"
-        )
+        print("| approach | killed | what died | after, s | resumed on | work reused | done |")
+        print("|---|---|---|---|---|---|---|")
         shares = []
         for trial in range(times):
             approach, first, second = r.choice((1, 2, 2)), r.choice(BACKENDS), r.choice(BACKENDS)
@@ -80,7 +80,7 @@ def main() -> None:
                 died = r.choice(("one", "all"))
                 targets = processes_of(out)
                 for pid in [r.choice(targets)] if died == "one" and targets else targets:
-                    with __import__("contextlib").suppress(ProcessLookupError):
+                    with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.5)
                 for pid in processes_of(out) if first.startswith("dask") else []:

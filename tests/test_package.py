@@ -35,7 +35,7 @@ def test_the_wheel_holds_jobs_and_templates_and_runs(tmp_path: Path) -> None:
     own = next((tmp_path / "venv").glob("lib/python*/site-packages"))
     assert (own / "parallel_mix" / "slurm" / "hmac.sbatch").exists()
     code = (
-        f"import sys; sys.path.append({str(site)!r}); import parallel_mix; assert {str(own)!r} in parallel_mix.__file__; "
+        f"import sys; sys.path.append({str(site)!r}); import parallel_mix as p; assert {str(own)!r} in p.__file__; "
         "from parallel_mix.cli import main; main(sys.argv[1:])"
     )
     out = tmp_path / "out.h5"
