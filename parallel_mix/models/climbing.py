@@ -24,6 +24,7 @@ from parallel_mix.kernels.saddle import second_moments
 from parallel_mix.models.points import Points
 
 PAIRS_A_BLOCK = 1_000_000
+LEAST_PAIRS = 65_536
 SMALL_WAVE = 64
 KERNEL_BLOCK = 256
 MOST_KERNEL_BLOCKS = 256
@@ -45,7 +46,8 @@ class Wave:
     @classmethod
     def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
         """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
-        size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // 8), 32))
+        least = min(max(LEAST_PAIRS // n, 4), 32)
+        size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // 8), least))
         groups = neighbours(points[members], size)
         block_of = np.zeros(len(members), dtype=np.int32)
         for number, group in enumerate(groups):
