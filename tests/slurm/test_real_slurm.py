@@ -26,8 +26,8 @@ def test_srun_gives_the_same_bits(slurm: dict[str, str], table: Path, tmp_path: 
         pytest.skip("this SLURM has no PMIx (libpmix2)")
     words = [
         "srun",
-        "-N2",
-        "-n4",
+        "-N1",
+        "-n3",
         "--mpi=pmix",
         str(BIN / "parallel-mix"),
         "hmac",
