@@ -22,12 +22,23 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher
 
-BACKENDS = ("serial1", "serial2", "mpi1", "mpi2", "mpi3", "dask2")
+BACKENDS = ("serial2", "mpi2", "mpi3", "dask2")
+ROWS = {1: 24_000, 2: 52_000}  # runs of some twenty seconds on two cores
 
 
 def command(folder: Path, out: Path, approach: int, backend: str) -> list[str]:
     before, after = launcher(backend)
-    words = ["hmac", str(folder / "t.h5"), "-o", str(out), "--approach", str(approach), "--levels", "8", "--quiet"]
+    words = [
+        "hmac",
+        str(folder / f"t{approach}.h5"),
+        "-o",
+        str(out),
+        "--approach",
+        str(approach),
+        "--levels",
+        "8",
+        "--quiet",
+    ]
     return [*before, str(BIN / "parallel-mix"), *words, "--range", "0.08,0.8", *after]
 
 
@@ -56,8 +67,9 @@ def main() -> None:
     r = random.Random(int(os.environ.get("SEED", "1")))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with h5py.File(folder / "t.h5", "w") as file:
-            file["X"] = blobs(26_000, 8, 12, 5)
+        for approach, n in ROWS.items():
+            with h5py.File(folder / f"t{approach}.h5", "w") as file:
+                file["X"] = blobs(n, 8, 12, 5)
         whole, seconds = {}, {}
         for approach in (1, 2):
             whole[approach] = folder / f"whole{approach}.h5"
@@ -69,7 +81,7 @@ def main() -> None:
         for trial in range(times):
             approach, first, second = r.choice((1, 2, 2)), r.choice(BACKENDS), r.choice(BACKENDS)
             out = folder / f"run{trial}.h5"
-            moment = r.uniform(1.0, 0.95 * seconds[approach] * (1.7 if first.endswith("1") else 1.0))
+            moment = r.uniform(1.0, 0.97 * seconds[approach])
             with subprocess.Popen(
                 command(folder, out, approach, first),
                 env=environment(),
@@ -99,7 +111,7 @@ def main() -> None:
                 f"{reused:,.0f} ascents | {'yes' if state['state'] == 'done' else state['state']} |",
                 flush=True,
             )
-            assert rows == 26_000
+            assert rows == ROWS[approach]
         used = sum(share > 0 for share in shares)
         print(f"\n{times} kills, {times} identical results, work reused in {used}; numpy {np.__version__}.")
 

@@ -25,14 +25,11 @@ class Options:
 
 def run(options: Options) -> None:
     """Read, check, write."""
-    from parallel_mix.errors import InputError
     from parallel_mix.launch.job import check_output
     from parallel_mix.store.hdf5_tables import write_table
-    from parallel_mix.store.tables import FORMATS, Selection, read_table
+    from parallel_mix.store.tables import HDF5_ENDINGS, Selection, read_table
 
-    if FORMATS.get(options.output.suffix.lower()) != "hdf5":
-        raise InputError(f"{options.output} must end in .h5, .hdf5 or .hdf: convert writes HDF5.")
-    check_output(options.output, options.force)
+    check_output(options.output, options.force, HDF5_ENDINGS, options.input)
     selection = Selection(options.dataset, options.weights, options.labels, options.row_names)
     table = read_table(options.input, selection)
     write_table(options.output, table)

@@ -21,12 +21,23 @@ class Options:
 def run(options: Options) -> None:
     """Read, print."""
     from parallel_mix.models.hmac_levels import HmacResult
-    from parallel_mix.store.results import is_result, read_record, read_result
+    from parallel_mix.progress import plural
+    from parallel_mix.store.results import is_result, read_classes, read_record, read_result
     from parallel_mix.store.tables import Selection, read_table
 
     if is_result(options.file):
         result = HmacResult.from_tree(read_result(options.file, "hmac"))
         print("\n".join([f"{options.file}: clustering by mode association (hmac)", *result.summary()]))
+        if (known := read_classes(options.file)) is not None:
+            from sklearn.metrics import adjusted_rand_score
+
+            scores = [adjusted_rand_score(known, level.labels) for level in result.levels]
+            best = max(range(len(scores)), key=scores.__getitem__)
+            shown = result.default_level
+            print(
+                f"agreement with the {len(set(known))} known classes (adjusted Rand index): "
+                f"{scores[shown]:.3f} at level {shown}; best {scores[best]:.3f} at level {best}"
+            )
         record = read_record(options.file)
         print(
             f"\nmade {record['started']} on {record['host']} by `{record['command_line']}`\n"
@@ -36,7 +47,7 @@ def run(options: Options) -> None:
         return
     table = read_table(options.file, Selection(options.dataset))
     n, d = table.X.shape
-    print(f"{options.file}: a table of {n:,} rows and {d} columns")
+    print(f"{options.file}: a table of {n:,} rows and {plural(d, 'column')}")
     for name in ("w", "y", "rows"):
         if getattr(table, name) is not None:
             print(f"  with {name}")

@@ -28,9 +28,10 @@ def run(options: Options) -> None:
     from parallel_mix.store.atomic import write_text
     from parallel_mix.store.labels import labels_as_csv
     from parallel_mix.store.results import read_names, read_result
+    from parallel_mix.store.tables import TEXT_ENDINGS
 
     result = HmacResult.from_tree(read_result(options.result, "hmac"))
-    check_output(options.output, options.force)
+    check_output(options.output, options.force, TEXT_ENDINGS, options.result)
     if options.level == "all":
         columns = {f"level_{k}": level.labels for k, level in enumerate(result.levels)}
     else:

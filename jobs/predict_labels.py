@@ -40,11 +40,12 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.models.hmac_prediction import predict_hmac
     from parallel_mix.store.labels import labels_as_csv
     from parallel_mix.store.results import read_data, read_result
-    from parallel_mix.store.tables import Selection, digest
+    from parallel_mix.store.tables import TEXT_ENDINGS, Selection, digest
 
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
     known = read_data(options.model)
-    with Job("predict", options, backend, Selection(options.dataset, None, None, options.row_names)) as job:
+    selection = Selection(options.dataset, None, None, options.row_names)
+    with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
         table = job.read(options.input, least_rows=1)
         if table.X.shape[1] != known.X.shape[1]:
             raise InputError(

@@ -29,14 +29,17 @@ def argument(text: str, *, nargs: str | None = None) -> Any:
 
 def numbers(text: str) -> tuple[float, ...]:
     """Numbers separated by commas."""
-    return tuple(float(part) for part in text.split(","))
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError("numbers separated by commas are needed") from None
 
 
 def positive(text: str) -> int:
     """A whole number of 1 or more."""
-    value = int(text)
+    value = int(text) if text.strip().lstrip("+-").isdigit() else 0
     if value < 1:
-        raise ValueError("must be 1 or more")
+        raise ValueError("must be a whole number of 1 or more")
     return value
 
 
@@ -88,9 +91,10 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
         flags = [flag for flag in (data.get("short"), _flag(item)) if flag]
         common: dict[str, Any] = {"dest": item.name, "default": argparse.SUPPRESS, "help": _help(item)}
         if isinstance(item.default, bool):
-            parser.add_argument(*flags, action="store_true", **common)
             if data.get("negative"):
-                parser.add_argument(data["negative"], dest=item.name, action="store_false", default=argparse.SUPPRESS)
+                parser.add_argument(data["negative"], action="store_false", **common)
+            else:
+                parser.add_argument(*flags, action="store_true", **common)
         else:
             choices = data.get("choices")
             parser.add_argument(*flags, type=_checked(item), choices=choices, metavar=data["metavar"], **common)

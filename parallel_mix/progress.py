@@ -19,6 +19,11 @@ def clock(seconds: float) -> str:
     return f"{hours}:{m:02d}:{s:02d}" if hours else f"{m}:{s:02d}"
 
 
+def plural(count: int, noun: str) -> str:
+    """1 column, 2 columns."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 class Progress:
     """Shows work done of work in all, and the time left at the rate so far of this attempt."""
 

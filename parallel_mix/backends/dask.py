@@ -7,7 +7,9 @@ that replaces a dead one.
 from __future__ import annotations
 
 import itertools
+import json
 import os
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -17,7 +19,7 @@ from distributed import Client, Future, LocalCluster, WorkerPlugin, get_worker
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, one_blas_thread, run_task
-from parallel_mix.errors import Failure, ParallelMixError
+from parallel_mix.errors import Failure, InputError, ParallelMixError
 
 _numbers = itertools.count()
 
@@ -91,12 +93,16 @@ class DaskBackend(Backend):
     def _connect(
         self, workers: int | None, threads: int | None, scheduler: str | None, scheduler_file: str | None
     ) -> Client:
-        if scheduler or scheduler_file:
+        if scheduler_file:  # Dask itself would wait for the file for ever
             try:
-                return Client(address=scheduler, scheduler_file=scheduler_file, timeout=30)
+                scheduler = str(json.loads(Path(scheduler_file).read_text(encoding="utf-8"))["address"])
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{scheduler_file} is no scheduler file of Dask that can be read: {error}.") from error
+        if scheduler:
+            try:
+                return Client(address=scheduler, timeout=30)
             except (OSError, TimeoutError, ValueError) as error:
-                where = scheduler or scheduler_file
-                raise ParallelMixError(f"No Dask scheduler answers at {where}: {error}.") from error
+                raise ParallelMixError(f"No Dask scheduler answers at {scheduler}: {error}.") from error
         with dask_config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
             self._cluster = LocalCluster(
                 n_workers=workers or available_cores(),

@@ -12,12 +12,12 @@ from parallel_mix.config import CommonOptions
 from parallel_mix.errors import Finished, InputError, Stopped, SupersededError
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
-from parallel_mix.progress import Progress, clock
+from parallel_mix.progress import Progress, clock, plural
 from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, as_plain
 from parallel_mix.store.hdf5_tables import FileSource, write_table
 from parallel_mix.store.results import data_tree, write_result
-from parallel_mix.store.tables import Selection, Table, digest, read_table
+from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
 
 class Job:
@@ -25,7 +25,15 @@ class Job:
 
     run: KeptRun
 
-    def __init__(self, command: str, options: CommonOptions, backend: Backend, selection: Selection) -> None:
+    def __init__(
+        self,
+        command: str,
+        options: CommonOptions,
+        backend: Backend,
+        selection: Selection,
+        endings: tuple[str, ...] = HDF5_ENDINGS,
+    ) -> None:
+        self.endings = endings
         self.command = command
         self.options = options
         self.backend = backend
@@ -37,7 +45,8 @@ class Job:
         self._staged = self.output.with_name(f".{self.output.name}.rows.h5")
 
     def __enter__(self) -> Self:
-        check_output(self.output, self.options.force)
+        inputs = [getattr(self.options, name) for name in ("input", "model") if hasattr(self.options, name)]
+        check_output(self.output, self.options.force, self.endings, *inputs)
         return self
 
     def read(self, path: Path, least_rows: int = 2) -> Table:
@@ -46,13 +55,13 @@ class Job:
         self.digest = digest(table)
         n, d = table.X.shape
         backend = self.backend
-        self.progress.say(f"{path}: {n:,} rows, {d} columns; {backend.name}, {backend.size} at a time")
+        self.progress.say(f"{path}: {n:,} rows, {plural(d, 'column')}; {backend.name}, {backend.size} at a time")
         return table
 
     def source(self, table: Table) -> RowSource:
         """How workers reach the rows: in memory, or, where ranks share nothing but files, in an HDF5 file."""
         by_file = self.backend.name == "mpi" and self.backend.size > 1
-        in_hdf5 = table.path.suffix.lower() in (".h5", ".hdf5", ".hdf")
+        in_hdf5 = table.path.suffix.lower() in HDF5_ENDINGS
         if not (by_file or (in_hdf5 and self.backend.name == "dask")) or self.options.dry_run:
             return ArraySource(table.X, table.w)
         if in_hdf5 and table.dataset:
@@ -112,8 +121,13 @@ class Job:
             self.progress.say(f"{self._kept.checkpoint} keeps what is done: give the same command again to go on.")
 
 
-def check_output(output: Path, force: bool) -> None:
+def check_output(output: Path, force: bool, endings: tuple[str, ...], *inputs: Path) -> None:
     """Find out before the work, not after it, that the output must not or cannot be written."""
+    if output.suffix.lower() not in endings:
+        raise InputError(f"{output} must end in {', '.join(endings)}: that is what is written.")
+    for path in inputs:
+        if path.exists() and output.exists() and path.samefile(output):
+            raise InputError(f"{output} is the input: give the output another name.")
     if output.exists() and not output.is_dir() and not force:
         raise InputError(f"{output} exists already: give --force to overwrite it, or another name.")
     check_writable(output)

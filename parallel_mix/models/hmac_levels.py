@@ -19,6 +19,7 @@ from parallel_mix.models.climbing import Wave, climb_by_blocks, climb_by_steps, 
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
 from parallel_mix.models.points import Frame, PointsRecipe, RowSource, measure_frame, passes
 from parallel_mix.models.run import QuietRun, Run, State
+from parallel_mix.progress import plural
 
 MOST_NUDGES = 10
 """Rounds of leaving saddles at one level; a start that is still on one then stays there and is listed."""
@@ -85,8 +86,9 @@ class HmacResult:
         """Lines that tell a person what was found."""
         n, d = len(self.levels[0].labels), self.levels[0].modes.shape[1]
         kind = "nested" if self.settings.nested else "flat"
-        lines = [f"{n:,} rows, {d} columns; {len(self.levels)} {kind} levels by approach {self.settings.approach}", ""]
-        lines.append("level   bandwidth  clusters  of more than one row  largest  longest ascent  remarks")
+        levels = plural(len(self.levels), f"{kind} level")
+        lines = [f"{n:,} rows, {plural(d, 'column')}; {levels} by approach {self.settings.approach}", ""]
+        lines.append("level   bandwidth  clusters  of more than one row  largest  longest ascent, steps  remarks")
         stable = {level: (first, last) for first, last, count in self.plateaus for level in range(first, last + 1)}
         for number, level in enumerate(self.levels):
             first, last = stable[number]
@@ -98,7 +100,7 @@ class HmacResult:
             several = int((level.sizes > 1).sum())
             lines.append(
                 f"{number:5d} {level.bandwidth:11.5g} {len(level.sizes):9d} {several:21d} {level.sizes[0]:8d} "
-                f"{level.iterations.max():15d}  {', '.join(notes)}".rstrip()
+                f"{level.iterations.max():22d}  {', '.join(notes)}".rstrip()
             )
         chosen = self.levels[self.default_level]
         shown = ", ".join(map(str, chosen.sizes[:8])) + (", ..." if len(chosen.sizes) > 8 else "")

@@ -33,7 +33,7 @@ def draw_tree(result: HmacResult, styles: Styles) -> Any:
             width = 0.5 + 5.5 * np.sqrt(size / n)
             if colour == GREY:  # many small ones become a light wash, not a wall
                 width *= min(1.0, 200 / len(level.sizes))
-            segments.append([(x, sigma[number]), (x, upper)])
+            segments.append([(x, sigma[number] * 0.997), (x, upper * 1.003)])  # overlapping: no seams
             colours.append(colour)
             widths.append(width)
             if number + 1 < len(sigma):
@@ -45,7 +45,7 @@ def draw_tree(result: HmacResult, styles: Styles) -> Any:
         [segments[k] for k in order],
         colors=[colours[k] for k in order],
         linewidths=[widths[k] for k in order],
-        capstyle="projecting",
+        capstyle="butt",
     )
     axes.add_collection(lines)
     axes.set_yscale("log")
@@ -89,7 +89,7 @@ def draw_counts(result: HmacResult) -> Any:
     axes = figure.add_subplot()
     sigma = result.bandwidths
     every = [len(level.sizes) for level in result.levels]
-    several = [int((level.sizes > 1).sum()) for level in result.levels]
+    several = [int((level.sizes > 1).sum()) or np.nan for level in result.levels]
     axes.plot(sigma, every, marker="o", color="#56B4E9", markersize=4, linewidth=1.2, label="clusters")
     axes.plot(sigma, several, marker="s", color="#D55E00", markersize=4, linewidth=1.2, label="of more than one row")
     labelled = False
@@ -106,10 +106,11 @@ def draw_counts(result: HmacResult) -> Any:
     shown = result.default_level
     axes.axvline(sigma[shown], color="black", linewidth=0.8, linestyle=":", label=f"shown: level {shown}")
     axes.set_xscale("log")
-    axes.set_yscale("symlog", linthresh=1)
-    ticks = [t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000) if t <= max(every) * 1.5]
+    axes.set_yscale("log")
+    axes.minorticks_off()
+    ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000) if t <= max(every) * 1.5]
     axes.set_yticks(ticks, [f"{t:,}" for t in ticks])
-    axes.set_ylim(0, max(every) * 1.6)
+    axes.set_ylim(0.8, max(every) * 1.6)
     _bandwidth_ticks(axes.xaxis, sigma)
     axes.set_xlabel("bandwidth")
     axes.set_ylabel("number")
@@ -128,7 +129,8 @@ def draw_scatter(result: HmacResult, styles: Styles, X: Array, names: tuple[str,
     axes.set_ylabel(names[1])
     chosen = result.levels[level]
     k, several = len(chosen.sizes), int((chosen.sizes > 1).sum())
-    axes.set_title(f"Level {level}, bandwidth {chosen.bandwidth:.4g}: {k} clusters, {several} of more than one row")
+    of_them = "" if several == k else f", {several} of more than one row"
+    axes.set_title(f"Level {level}, bandwidth {chosen.bandwidth:.4g}: {k} cluster{'s' if k != 1 else ''}{of_them}")
     _legend(axes, result, styles, level)
     tidy(axes)
     return figure
@@ -171,6 +173,7 @@ def draw_densities(result: HmacResult, styles: Styles, level: int) -> Any:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}" if len(set(chosen.sizes)) < 8 else "")
+    axes.tick_params(axis="x", which="both", length=4, pad=4)
     axes.set_xlabel("rows of the cluster")
     axes.set_ylabel("log10 of the density at its mode")
     axes.set_title(f"Density at the modes of level {level}, bandwidth {chosen.bandwidth:.4g}")

@@ -63,7 +63,9 @@ def _member(archive: Any, name: str, path: Path) -> Any:
 def _why(path: Path, error: ValueError, name: str = "") -> str:
     what = f"The array {name!r} of {path}" if name else str(path)
     if "pickle" in str(error).lower() or "object" in str(error).lower():
-        return f"{what} holds pickled Python objects, which are never loaded: save plain numbers instead."
+        return (
+            f"{what} is damaged, or holds pickled Python objects, which are never loaded: save plain numbers instead."
+        )
     return f"{what} is damaged: {error}."
 
 

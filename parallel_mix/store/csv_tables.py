@@ -13,6 +13,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.store.tables import Array, Selection, Table
 
 SEPARATORS = ",;\t "
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 
 
 def read_csv(path: Path, selection: Selection) -> Table:
@@ -107,8 +108,12 @@ def _by_cell(
             if j in text:
                 continue
             try:
-                numbers[k, j] = float(cell) if cell else np.nan
+                numbers[k, j] = np.nan if cell.lower() in MISSING else float(cell)
             except ValueError:
+                if separator != "," and _is_number(cell.replace(",", ".")):
+                    raise InputError(
+                        f"Row {k + 1}, column {names[j]!r} of {path} is {cell!r}: write decimals with a point."
+                    ) from None
                 raise InputError(
                     f"Row {k + 1}, column {names[j]!r} of {path} is {cell!r}, which is no number. If the column holds "
                     "names or classes, say so: --row-names or --labels."

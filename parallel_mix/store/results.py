@@ -89,6 +89,15 @@ def read_data(path: Path) -> Table:
     return table
 
 
+def read_classes(path: Path) -> list[str] | None:
+    """Known classes kept with a result."""
+    with opened(path) as file:
+        if "y" not in file["data"]:
+            return None
+        y = file["data/y"]
+        return [str(v) for v in (y.asstr()[()] if h5py.check_string_dtype(y.dtype) else y[()])]
+
+
 def read_names(path: Path) -> tuple[list[str] | None, list[str] | None]:
     """Names of rows and of columns kept with a result."""
     with opened(path) as file:

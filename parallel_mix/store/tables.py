@@ -26,6 +26,8 @@ FORMATS = {
     ".hdf5": "hdf5",
     ".hdf": "hdf5",
 }
+HDF5_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "hdf5")
+TEXT_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "csv")
 ROWS_A_CHECK = 65_536
 
 

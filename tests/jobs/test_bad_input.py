@@ -113,6 +113,11 @@ BAD = {
     "text without header": (csv_of("1,2\n3,4\n5,six\n"), "Row 3, column '2' .* is 'six'"),
     "ragged rows": (csv_of("1,2\n3,4,5\n"), "Row 2 .* has 3 values, 2 were expected"),
     "empty cell": (csv_of("a,b\n1,2\n3,\n5,6\n"), "1 value that is NaN or infinite, the first in row 2, column 'b'"),
+    "missing by name": (
+        csv_of("a,b\n1,2\n3,NA\n5,6\n"),
+        "1 value that is NaN or infinite, the first in row 2, column 'b'",
+    ),
+    "decimal commas": (csv_of("a;b\n1,5;2\n3;4\n"), "Row 1, column 'a' .* is '1,5': write decimals with a point"),
     "binary csv": (binary_csv, "is not text in UTF-8"),
     "one row": (csv_of("1,2,3\n"), "has 1 row: at least 2 are needed"),
     "NaN": (npy_of(with_value(np.nan)), "1 value that is NaN or infinite, the first in row 5, column 2"),
@@ -137,7 +142,7 @@ BAD = {
 READERS = {
     "hmac": lambda bad, good, out: ["hmac", bad, "-o", out],
     "convert": lambda bad, good, out: ["convert", bad, "-o", out],
-    "predict": lambda bad, good, out: ["predict", good, bad, "-o", out],
+    "predict": lambda bad, good, out: ["predict", good, bad, "-o", out.with_suffix(".csv")],
     "info": lambda bad, good, out: ["info", bad],
 }
 
@@ -192,7 +197,7 @@ OPTIONS = {
     "bandwidths equal": (["--bandwidths", "1,1"], "must rise"),
     "bandwidths of text": (["--bandwidths", "1,two"], "'1,two' does not do"),
     "bandwidth NaN": (["--bandwidths", "nan"], "Bandwidths must be positive"),
-    "no levels": (["--levels", "0"], "'0' does not do: must be 1 or more"),
+    "no levels": (["--levels", "0"], "'0' does not do: must be a whole number of 1 or more"),
     "range reversed": (["--range", "2,1"], "must rise"),
     "range of one": (["--range", "2"], "--range takes two numbers"),
     "unknown approach": (["--approach", "3"], "invalid choice: 3"),
@@ -203,8 +208,14 @@ OPTIONS = {
     "weights zero": (["--weights", "zero"], "are all zero"),
     "weights NaN": (["--weights", "holes"], "not all finite numbers, first in row 1"),
     "weights short": (["--weights", "short"], "one for each of the 40 rows is needed"),
+    "bandwidths of nothing": (["--bandwidths", ""], "numbers separated by commas are needed"),
+    "output of another ending": (["-o", "out.csv"], "out.csv must end in .h5, .hdf5, .hdf"),
+    "scheduler file missing": (
+        ["--backend", "dask", "--scheduler-file", "none.json"],
+        "none.json is no scheduler file of Dask",
+    ),
     "config missing": (["--config", "nowhere.toml"], "options file nowhere.toml cannot be read"),
-    "threads zero": (["--threads", "0"], "must be 1 or more"),
+    "threads zero": (["--threads", "0"], "must be a whole number of 1 or more"),
 }
 
 
@@ -257,6 +268,16 @@ def test_an_existing_result_is_not_overwritten_without_force(
     assert_sentence(said, "exists already: give --force")
     assert out.read_bytes() == first
     assert in_process([*words, "--force"], capsys)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["hmac", "convert"])
+def test_the_input_is_never_the_output(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = hdf5_of(X=GOOD)(tmp_path)
+    kept = path.read_bytes()
+    code, said = in_process([command, path, "-o", path, "--force"], capsys)
+    assert code == 2
+    assert_sentence(said, "is the input: give the output another name")
+    assert path.read_bytes() == kept
 
 
 @pytest.mark.parametrize("command", ["hmac", "convert"])
