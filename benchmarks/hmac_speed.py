@@ -23,7 +23,8 @@ from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.backends.threads import one_blas_thread
 from parallel_mix.kernels import density
-from parallel_mix.models.hmac_levels import HmacSettings, fit_hmac
+from parallel_mix.models.hmac_levels import fit_hmac
+from parallel_mix.models.hmac_result import HmacSettings
 from parallel_mix.models.points import ArraySource
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,7 @@ class Options:
 
 def run(options: Options) -> None:
     """Read, print."""
-    from parallel_mix.models.hmac_levels import HmacResult
+    from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.progress import plural
     from parallel_mix.store.results import is_result, read_classes, read_record, read_result
     from parallel_mix.store.tables import Selection, read_table

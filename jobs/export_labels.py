@@ -24,7 +24,7 @@ def run(options: Options) -> None:
     """Read, write."""
     from parallel_mix.errors import InputError
     from parallel_mix.launch.job import check_output
-    from parallel_mix.models.hmac_levels import HmacResult
+    from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.store.atomic import write_text
     from parallel_mix.store.labels import labels_as_csv
     from parallel_mix.store.results import read_names, read_result

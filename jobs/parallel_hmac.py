@@ -46,7 +46,8 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.launch.job import Job
-    from parallel_mix.models.hmac_levels import HmacSettings, fit_hmac
+    from parallel_mix.models.hmac_levels import fit_hmac
+    from parallel_mix.models.hmac_result import HmacSettings
     from parallel_mix.models.points import measure_frame
     from parallel_mix.store.tables import Selection
 

@@ -36,8 +36,8 @@ def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.errors import InputError
     from parallel_mix.launch.job import Job
-    from parallel_mix.models.hmac_levels import HmacResult
     from parallel_mix.models.hmac_prediction import predict_hmac
+    from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.store.labels import labels_as_csv
     from parallel_mix.store.results import read_data, read_result
     from parallel_mix.store.tables import TEXT_ENDINGS, Selection, digest

@@ -10,8 +10,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hmac_levels import HmacResult, HmacSettings, fit_hmac
+from parallel_mix.models.hmac_levels import fit_hmac
 from parallel_mix.models.hmac_prediction import predict_hmac
+from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.points import ArraySource
 from parallel_mix.models.run import Run
 

@@ -11,7 +11,7 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
 from parallel_mix.models.climbing import Wave, climb_by_blocks
-from parallel_mix.models.hmac_levels import HmacResult
+from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.models.mode_tree import Level
 from parallel_mix.models.points import PointsRecipe, RowSource
 from parallel_mix.models.run import QuietRun, Run, State

@@ -11,7 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hmac_levels import HmacResult, HmacSettings, fit_hmac
+from parallel_mix.models.hmac_levels import fit_hmac
+from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.points import ArraySource
 from tests.conftest import blobs
 

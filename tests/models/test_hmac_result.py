@@ -11,8 +11,9 @@ from parallel_mix import HMAC
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.models.hmac_levels import HmacSettings, fit_hmac
+from parallel_mix.models.hmac_levels import fit_hmac
 from parallel_mix.models.hmac_prediction import predict_hmac
+from parallel_mix.models.hmac_result import HmacSettings
 from parallel_mix.models.mode_tree import most_persistent, plateaus
 from parallel_mix.models.points import ArraySource
 from tests.conftest import blobs
