@@ -58,11 +58,12 @@ def work(options: Options, backend: Backend) -> None:
     with Job("hmac", options, backend, selection) as job:
         table = job.read(options.input)
         source = job.source(table)
-        ladder = settings.ladder(measure_frame(source, options.standardize).spread)
+        frame = measure_frame(source, options.standardize)
+        ladder = settings.ladder(frame.spread)
         if options.dry_run:
             job.progress.say(f"Would cluster at {len(ladder)} bandwidths from {ladder[0]:g} to {ladder[-1]:g}.")
             return
-        result = fit_hmac(source, settings, backend, job.start(asdict(settings)))
+        result = fit_hmac(source, settings, backend, job.start(asdict(settings)), frame)
         job.write(result.as_tree(), table, options.data)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -32,13 +33,13 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The console script."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = _joined_range(list(sys.argv[1:] if arguments is None else arguments))
     sys.exit(guarded(_dispatch, words))
 
 
 def main_of(command: str) -> NoReturn:
     """A job's program, started by its file."""
-    sys.exit(guarded(_dispatch, [command, *sys.argv[1:]]))
+    main([command, *sys.argv[1:]])
 
 
 def guarded(action: Any, *arguments: Any) -> int:
@@ -55,10 +56,18 @@ def guarded(action: Any, *arguments: Any) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("parallel-mix: interrupted.\n")
         return 130
-    except BrokenPipeError:
-        sys.stdout = None
+    except BrokenPipeError:  # `parallel-mix info run.h5 | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
+
+
+def _joined_range(words: list[str]) -> list[str]:
+    """`--range 0.1 2.0` as `--range 0.1,2.0`."""
+    for k in range(len(words) - 2):
+        if words[k] == "--range" and all(re.fullmatch(r"[-+.\deE]+", word) for word in words[k + 1 : k + 3]):
+            return [*words[: k + 1], ",".join(words[k + 1 : k + 3]), *words[k + 3 :]]
+    return words
 
 
 def speaks() -> bool:

@@ -35,6 +35,11 @@ class Backend(ABC):
 
     def __init__(self, stop: StopFlag | None = None) -> None:
         self.stop = stop or StopFlag()
+        self.on_wait: Callable[[], None] = lambda: None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A clone of an estimator runs where the estimator does."""
+        return self
 
     @abstractmethod
     def share(self, recipe: Recipe) -> None:
@@ -75,6 +80,7 @@ class Backend(ABC):
             if received == sent == len(tasks):
                 return
             found = self._wait() if received < sent or full else []
+            self.on_wait()
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
         """Return the sum of all results over the fixed binary tree on the task indices.

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import time
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any
 
 from dask import config as dask_config
@@ -33,18 +35,18 @@ class ContextPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Any) -> None:
         worker.parallel_mix_contexts = {
-            self.name: self.recipe,
             **getattr(worker, "parallel_mix_contexts", {}),
+            self.name: LazyContext(self.recipe),
         }
-        worker.parallel_mix_contexts[self.name] = LazyContext(self.recipe)
+
+    def teardown(self, worker: Any) -> None:
+        worker.parallel_mix_contexts.pop(self.name, None)
 
 
 class LazyContext:
     """A recipe that is loaded once."""
 
     def __init__(self, recipe: Recipe) -> None:
-        from threading import Lock
-
         self._recipe = recipe
         self._lock = Lock()
         self._loaded: list[Any] = []
@@ -82,8 +84,7 @@ class DaskBackend(Backend):
         self._cluster: Any = None
         self._own_client = client is None
         self.client = client or self._connect(workers, threads, scheduler, scheduler_file)
-        self.client.wait_for_workers(1, timeout=60)
-        self.size = max(1, sum(self.client.nthreads().values()))
+        self._await_workers()
         self._context_name = ""
         self._kernel: Kernel | None = None
         self._futures: dict[int, Future] = {}
@@ -113,7 +114,18 @@ class DaskBackend(Backend):
             )
         return Client(self._cluster)
 
+    def _await_workers(self, seconds: float = 60.0) -> None:
+        until = time.monotonic() + seconds
+        while not self.client.nthreads():
+            if time.monotonic() > until:
+                raise ParallelMixError(
+                    f"The Dask scheduler has had no worker for {seconds:g} s: start some and run again."
+                )
+            time.sleep(0.1)
+        self.size = sum(self.client.nthreads().values())
+
     def share(self, recipe: Recipe) -> None:
+        self.stop.deferred = True
         if self._context_name:
             self.client.unregister_worker_plugin(self._context_name)
         self._context_name = f"parallel-mix-{os.getpid()}-{next(_numbers)}"
@@ -121,6 +133,7 @@ class DaskBackend(Backend):
 
     def _begin(self, kernel: Kernel) -> None:
         self._cancel()
+        self.size = max(1, sum(self.client.nthreads().values()))
         self._call += 1
         self._kernel = kernel
         self._finished = SimpleQueue()
@@ -148,7 +161,10 @@ class DaskBackend(Backend):
     def _outcome(self, index: int) -> Any:
         future = self._futures.pop(index)
         if future.status == "finished":
-            return future.result()
+            try:
+                return future.result(timeout=120)
+            except Exception as lost:  # the worker that had it died before it was fetched
+                return Failure(index, "unknown", "the Dask cluster", f"{type(lost).__name__}: {lost}", "")
         error = future.exception() if future.status == "error" else "the scheduler lost or cancelled the task"
         return Failure(index, "unknown", "the Dask cluster", str(error), "")
 

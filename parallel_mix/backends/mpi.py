@@ -22,12 +22,24 @@ from parallel_mix.errors import Failure
 
 TAG_COMMAND, TAG_RESULT = 1, 2
 LONGEST_SLEEP = 0.002
-SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
+LAUNCHER_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def launched_by_mpi() -> bool:
     """True where a launcher (mpirun, mpiexec, srun with PMIx or PMI2) started this process."""
-    return any(name in os.environ for name in SIZE_VARIABLES)
+    return any(name in os.environ for name in LAUNCHER_VARIABLES)
+
+
+def launched_rank() -> int:
+    """This process' rank, as the launcher says."""
+    names = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+    return int(next((os.environ[name] for name in names if name in os.environ), "0"))
+
+
+def launched_size() -> int:
+    """How many processes the launcher says it started."""
+    return int(next((os.environ[name] for name in SIZE_VARIABLES if name in os.environ), "1"))
 
 
 def import_mpi() -> Any:
@@ -93,6 +105,7 @@ class MpiBackend(Backend):
     # rank 0
 
     def share(self, recipe: Recipe) -> None:
+        self.stop.deferred = True
         for rank in range(1, self.ranks):
             self._send(("share", recipe), rank, TAG_COMMAND)
         self._local.context = recipe.load()
@@ -142,6 +155,7 @@ class MpiBackend(Backend):
 
     def serve(self) -> None:
         """Run what rank 0 sends until it closes. Signals are rank 0's affair."""
+        self.stop.deferred = True
         call = 0
         patience = Patience()
         while True:

@@ -2,7 +2,7 @@
 
 Compute threads share one interpreter lock, and a step of modal EM takes and releases it some ten times in a few hundred
 microseconds: two threads gained 1.0 to 1.4 times where two processes gain 1.8 or more (benchmarks/RESULTS.md). A
-forked process has the context without a copy.
+forked process starts with what its parent has, in no time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import traceback
 import warnings
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -40,6 +41,7 @@ class ComputeProcesses:
         self.count = count
         self._call = 0
         self._kernel: Kernel | None = None
+        self._obituaries: list[tuple[int, Any]] = []
         self._workers: list[Worker] = []
         for number in range(count):
             self._workers.append(self._fork(number, context))
@@ -55,13 +57,18 @@ class ComputeProcesses:
         if idle is None:
             return False
         kernel = self._kernel if idle.call != self._call else None
-        idle.pipe.send((self._call, index, kernel, task))
+        try:
+            idle.pipe.send((self._call, index, kernel, task))
+        except OSError:
+            self._obituaries.append((index, self._obituary(idle, index)))
+            return True
         idle.call, idle.task = self._call, (self._call, index)
         return True
 
     def results(self, timeout: float) -> list[tuple[int, Any]]:
         """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
-        found: list[tuple[int, Any]] = []
+        found, self._obituaries = self._obituaries, []
+        timeout = 0.0 if found else timeout
         by_pipe = {worker.pipe: worker for worker in self._workers if worker.task is not None}
         for pipe in wait(list(by_pipe), timeout=timeout):
             worker = by_pipe[pipe]  # type: ignore[index]
@@ -92,6 +99,7 @@ class ComputeProcesses:
         if pid:
             theirs.close()
             return Worker(number, pid, ours)
+        code = 1
         try:
             ours.close()
             for worker in self._workers:  # so that a dead parent is noticed by the end of the pipe
@@ -99,8 +107,11 @@ class ComputeProcesses:
             for signum in STOP_SIGNALS:
                 signal.signal(signum, signal.SIG_IGN)
             _serve(theirs, context, f"process {number}")
+            code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
-            os._exit(0)
+            os._exit(code)
 
     def _obituary(self, worker: Worker, index: int) -> Failure:
         """A process that died (out of memory, killed by hand) as a failed task; a new one takes no place of it."""

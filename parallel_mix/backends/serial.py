@@ -22,6 +22,7 @@ class SerialBackend(Backend):
         self._pool: ComputeThreads | ComputeProcesses | None = None
 
     def share(self, recipe: Recipe) -> None:
+        self.stop.deferred = True
         self._end_pool()
         context = recipe.load()
         self._pool = (

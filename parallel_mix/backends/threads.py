@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 import traceback
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -18,13 +20,18 @@ QUEUED_AHEAD = 2
 def available_cores() -> int:
     """Cores this process may use: affinity and the cgroup's CPU quota respected."""
     cores = len(os.sched_getaffinity(0))
+    root = Path("/sys/fs/cgroup")
     try:
-        with open("/sys/fs/cgroup/cpu.max") as file:  # noqa: PTH123 (a kernel interface, not a file of the user's)
-            quota, period = file.read().split()
-        if quota != "max":
-            cores = min(cores, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):
-        pass
+        own = root / Path("/proc/self/cgroup").read_text().strip().rsplit(":", 1)[1].lstrip("/")
+    except (OSError, IndexError):
+        return cores
+    for group in (own, *own.parents):
+        try:
+            quota, period = (group / "cpu.max").read_text().split()
+            if quota != "max":
+                cores = min(cores, max(1, round(int(quota) / int(period))))
+        except (OSError, ValueError):
+            continue
     return cores
 
 
@@ -98,8 +105,9 @@ class ComputeThreads:
         self._call += 1
         for _ in self._threads:
             self._tasks.put(None)
+        until = time.monotonic() + 1.0
         for thread in self._threads:
-            thread.join(timeout=1.0)
+            thread.join(timeout=max(until - time.monotonic(), 0.0))
 
     def _work(self) -> None:
         while (item := self._tasks.get()) is not None:

@@ -69,7 +69,7 @@ def kernel_sums(starts: Array, offset: Array, kernels: ScaledKernels) -> Array:
         if lost.any():
             which = a + np.flatnonzero(lost)
             again = np.empty((len(which), d + 3))
-            one_pass(starts[which], _highest_exponents(starts[which], kernels), kernels, again)
+            _direct_sums(starts[which], _highest_exponents(starts[which], kernels), kernels, again)
             sums[which] = again
     return sums
 

@@ -125,11 +125,15 @@ class Ascents:
 
     def state(self) -> dict[str, Any]:
         """Named arrays to go on from."""
-        return {f"ascents/{field.name}": getattr(self, field.name) for field in fields(self)}
+        state = {f"ascents/{field.name}": getattr(self, field.name) for field in fields(self)}
+        return state if self.jumped.any() else {**state, "ascents/before_jump": NO_POINTS}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Ascents:
-        return cls(*[state[f"ascents/{field.name}"] for field in fields(cls)])
+        ascents = cls(*[state[f"ascents/{field.name}"] for field in fields(cls)])
+        if not ascents.before_jump.size:
+            ascents.before_jump = np.zeros_like(ascents.points)
+        return ascents
 
     def take(self, which: np.ndarray) -> Ascents:
         """Some of the ascents by themselves, to send away; none of them in the middle of a jump."""

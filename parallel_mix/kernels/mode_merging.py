@@ -23,7 +23,10 @@ def merge_ends(ends: Array, tolerance: float = MERGE_TOLERANCE) -> tuple[int, np
     # Ends of one cell are linked. Two cells are linked if any two of their ends are.
     links = close_pairs(ends[first], 2.0 * tolerance)
     if len(links):
-        links = links[_gaps(ends, member, cells, links) <= tolerance]
+        gaps = np.linalg.norm(ends[first][links[:, 0]] - ends[first][links[:, 1]], axis=1)
+        unsure = gaps > tolerance
+        gaps[unsure] = _gaps(ends, member, cells, links[unsure])
+        links = links[gaps <= tolerance]
     labels = _components(cells, links)[member]
     _, start, codes = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(start), dtype=np.intp)

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.config import CommonOptions
-from parallel_mix.errors import Finished, InputError, Stopped, SupersededError
+from parallel_mix.errors import InputError, Stopped, SupersededError
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
 from parallel_mix.progress import Progress, clock, plural
 from parallel_mix.store.atomic import check_writable, write_text
-from parallel_mix.store.checkpoints import KeptRun, as_plain
+from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
 from parallel_mix.store.hdf5_tables import FileSource, write_table
 from parallel_mix.store.results import data_tree, write_result
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
@@ -61,23 +61,27 @@ class Job:
     def source(self, table: Table) -> RowSource:
         """How workers reach the rows: in memory, or, where ranks share nothing but files, in an HDF5 file."""
         by_file = self.backend.name == "mpi" and self.backend.size > 1
-        in_hdf5 = table.path.suffix.lower() in HDF5_ENDINGS
+        in_hdf5 = table.dataset is not None
         if not (by_file or (in_hdf5 and self.backend.name == "dask")) or self.options.dry_run:
             return ArraySource(table.X, table.w)
-        if in_hdf5 and table.dataset:
+        if table.dataset is not None:
             weights = table.weights_dataset
-            return FileSource(str(table.path.absolute()), table.dataset, weights, table.X.shape)
+            return FileSource.of(table.path, table.dataset, weights, table.X.shape)
         write_table(self._staged, Table(table.X, table.path, w=table.w))
-        return FileSource(str(self._staged.absolute()), "X", "w" if table.w is not None else None, table.X.shape)
+        return FileSource.of(self._staged, "X", "w" if table.w is not None else None, table.X.shape)
 
     def start(self, deciding: dict[str, Any]) -> KeptRun:
         """From here on the run keeps checkpoints; `deciding` is all that decides the answer besides the data."""
         self.record = run_record(self.command, self.options, self.backend, self.digest)
         identity = {"command": self.command, "data": self.digest}
         identity |= {key: as_plain(value) for key, value in deciding.items()}
+        if self.options.only_task is not None:
+            self.run = WatchedRun(self.output, identity, self.progress)
+            return self.run
         self.run = self._kept = KeptRun(
             self.output, identity, self.progress, self.options.fresh, self.options.checkpoint_every
         )
+        self.backend.on_wait = self.run.heartbeat
         if self.run.reused:
             self.progress.say(f"Going on from {self.run.checkpoint} (attempt {self.run.attempt}).")
         return self.run
@@ -108,16 +112,18 @@ class Job:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.progress.end()
-        self._staged.unlink(missing_ok=True)
-        if error is None or self._kept is None or isinstance(error, Finished):
-            return
         if isinstance(error, SupersededError):
+            return  # the files are its successor's now
+        self._staged.unlink(missing_ok=True)
+        if error is None or self._kept is None:
             return
         stopped = isinstance(error, Stopped)
+        text = str(error) or type(error).__name__
+        self._kept.write_status("stopping" if stopped else "failed", text.splitlines()[0])
         if not isinstance(error, InputError):
             self._kept.save()
-        self._kept.write_status("stopped" if stopped else "failed", str(error).splitlines()[0])
         if stopped:
+            self._kept.write_status("stopped", text)
             self.progress.say(f"{self._kept.checkpoint} keeps what is done: give the same command again to go on.")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Callable
 
@@ -14,11 +13,13 @@ from parallel_mix.errors import InputError, ParallelMixError
 
 def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> None:
     """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile."""
-    from parallel_mix.backends.mpi import launched_by_mpi
+    from parallel_mix.backends.mpi import launched_by_mpi, launched_rank, launched_size
 
     if options.only_task is not None:
         from parallel_mix.backends.one_task import OneTask
 
+        if launched_rank() > 0:
+            return
         work(OneTask(options.only_task))
         return
     name = options.backend or ("mpi" if launched_by_mpi() else "serial")
@@ -27,7 +28,7 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> N
     if name == "mpi":
         _run_on_mpi(options, stop, work)
         return
-    if int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1")) > 1:
+    if launched_by_mpi() and launched_size() > 1:
         raise InputError(
             f"--backend {name} under mpirun would run the whole job on every rank: leave out one of the two."
         )

@@ -82,10 +82,8 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("The weights are all zero.")
         bandwidths = None if self.bandwidths is None else tuple(float(b) for b in self.bandwidths)
         low, high = self.range
-        settings = HmacSettings(
-            bandwidths, self.levels, (low, high), self.standardize, self.nested, 1 if self.approach == 1 else 2
-        )
-        self._source = ArraySource(X, weight)
+        settings = HmacSettings(bandwidths, self.levels, (low, high), self.standardize, self.nested, self.approach)
+        self._source = ArraySource(X.copy(), weight)
         self.result_: HmacResult = self._on_backend(lambda b: fit_hmac(self._source, settings, b, self.run))
         result = self.result_
         self.levels_ = result.levels

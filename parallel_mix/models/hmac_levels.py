@@ -15,30 +15,36 @@ from parallel_mix.kernels.saddle import NUDGE, rising_directions
 from parallel_mix.models.climbing import Wave, climb_by_blocks, climb_by_steps, moments
 from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
-from parallel_mix.models.points import PointsRecipe, RowSource, measure_frame, passes
+from parallel_mix.models.points import Frame, PointsRecipe, RowSource, measure_frame, passes
 from parallel_mix.models.run import QuietRun, Run, State
 
 MOST_NUDGES = 10
 """Rounds of leaving saddles at one level; a start that is still on one then stays there and is listed."""
 
 
-def fit_hmac(source: RowSource, settings: HmacSettings, backend: Backend, run: Run | None = None) -> HmacResult:
-    """Cluster the rows of `source` at every bandwidth."""
-    fit = _Fit(source, settings, backend, run or QuietRun())
-    return fit.result()
+def fit_hmac(
+    source: RowSource,
+    settings: HmacSettings,
+    backend: Backend,
+    run: Run | None = None,
+    frame: Frame | None = None,
+) -> HmacResult:
+    """Cluster the rows of `source` at every bandwidth; `frame` is theirs, where it has been measured already."""
+    frame = frame or measure_frame(source, settings.standardize)
+    return _Fit(source, settings, backend, run or QuietRun(), frame).result()
 
 
 class _Fit:
     """One fit: the finished levels, the ascents of the present one, and how to save and restore both."""
 
-    def __init__(self, source: RowSource, settings: HmacSettings, backend: Backend, run: Run) -> None:
+    def __init__(self, source: RowSource, settings: HmacSettings, backend: Backend, run: Run, frame: Frame) -> None:
         self.source = source
         self.settings = settings
         self.backend = backend
         self.run = run
         self.n = source.shape[0]
         self.weight = source.weights()
-        self.frame = measure_frame(source, settings.standardize)
+        self.frame = frame
         self.bandwidths = settings.ladder(self.frame.spread)
         self.levels: list[Level] = []
         self.ascents: Ascents | None = None
@@ -80,7 +86,10 @@ class _Fit:
         if self.settings.nested and self.levels:
             return self.levels[-1].modes, self.levels[-1].log_density
         X = np.concatenate([self.frame.inward(rows) for rows in passes(self.source)])
-        return X, np.full(self.n, -np.log(self.n))
+        if self.weight is None:
+            return X, np.full(self.n, -np.log(self.n))
+        with np.errstate(divide="ignore"):
+            return X, np.log(self.weight / self.weight.sum())
 
     def _climb(self, sigma: float) -> Iterator[None]:
         assert self.ascents is not None  # noqa: S101

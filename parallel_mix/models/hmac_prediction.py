@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from parallel_mix.backends.base import Backend
+from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
@@ -16,6 +17,9 @@ from parallel_mix.models.mode_tree import Level
 from parallel_mix.models.points import PointsRecipe, RowSource
 from parallel_mix.models.run import QuietRun, Run, State
 
+FARTHEST = 1e13
+"""Bandwidths beyond which float64 cannot tell which training point is nearer."""
+
 
 def predict_hmac(
     result: HmacResult, source: RowSource, X: Array, level: int, backend: Backend, run: Run | None = None
@@ -23,13 +27,16 @@ def predict_hmac(
     """Labels of the rows of X at a level; -1 for a mode to which no training point climbed.
 
     In a nested result a point goes the way a training point went: it climbs at the smallest bandwidth first, and from
-    the mode it meets it follows the tree; so a training point gets its own label again.
+    the mode it meets it follows the tree; so a training point gets its own label again, but for those on a boundary.
     """
     run = run or QuietRun()
     level = result.level_number(level)
     backend.share(PointsRecipe(source, result.frame))
     labels = np.full(len(X), -1, dtype=np.int32)
     at = result.frame.inward(X)
+    far = np.flatnonzero(~(np.abs(at).max(axis=1, initial=0.0) < FARTHEST * result.bandwidths[0]))
+    if far.size:
+        raise InputError(f"Row {far[0] + 1} of the new points is more than {FARTHEST:g} bandwidths away from the data.")
     open_rows = np.arange(len(X))
     first = 0
     state = run.restored()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,11 @@ class HmacSettings:
     range: tuple[float, float] = (0.1, 2.0)
     standardize: bool = False
     nested: bool = True
-    approach: Literal[1, 2] = 2
+    approach: int = 2
+
+    def __post_init__(self) -> None:
+        if self.approach not in (1, 2):
+            raise InputError(f"There are approaches 1 and 2, not {self.approach!r}.")
 
     def ladder(self, spread: float) -> Array:
         """The bandwidths: those given, or equally spaced over the range in largest standard deviations."""
@@ -93,8 +97,12 @@ class HmacResult:
                 f"{level.iterations.max():22d}  {', '.join(notes)}".rstrip()
             )
         chosen = self.levels[self.default_level]
+        several = any(count >= 2 for _, _, count in self.plateaus)
+        why = (
+            "the most persistent clustering" if several else "the last: no level has two clusters of more than one row"
+        )
         shown = ", ".join(map(str, chosen.sizes[:8])) + (", ..." if len(chosen.sizes) > 8 else "")
-        lines += ["", f"labels shown: level {self.default_level}, the most persistent clustering; sizes {shown}"]
+        lines += ["", f"labels shown: level {self.default_level}, {why}; sizes {shown}"]
         return lines
 
     def as_tree(self) -> dict[str, Any]:

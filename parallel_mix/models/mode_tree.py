@@ -13,7 +13,7 @@ from parallel_mix.models.points import Frame
 
 @dataclass
 class Level:
-    """The clustering at one bandwidth. Modes are numbered by falling size, then falling density, then lowest row."""
+    """The clustering at one bandwidth. Modes are numbered by falling size (weight), then density, then lowest row."""
 
     bandwidth: float
     modes: Array  # (m, d) in the coordinates of the analysis

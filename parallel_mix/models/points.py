@@ -74,7 +74,7 @@ def passes(source: RowSource) -> Iterator[Array]:
 def measure_frame(source: RowSource, standardize: bool) -> Frame:
     """Centre on the middle of each column's range (exact, whatever the order of rows), and measure the spread.
 
-    Weights are counts of rows, so that the standard deviation divides by sum w - 1; weights that add to no more than 1
+    Weights are counts of rows, so that the standard deviation divides by sum w - 1; weights that add to less than 2
     are proportions, and it divides by their sum.
     """
     n, d = source.shape
@@ -89,7 +89,7 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
         raise InputError(f"All {n} rows are equal: constant data have no clusters to find.")
     count = float(n) if w is None else float(w.sum())
     weight = np.full(n, 1.0 / n) if w is None else w / count
-    correction = count / (count - 1.0) if count > 1.0 else 1.0
+    correction = count / (count - 1.0) if count >= 2.0 else 1.0
     first, second = np.zeros(d), np.zeros(d)
     for start, X in zip(range(0, n, ROWS_A_PASS), passes(source), strict=True):
         first += weight[start : start + len(X)] @ ((X - centre) / reach)

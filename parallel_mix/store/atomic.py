@@ -15,15 +15,17 @@ from parallel_mix.errors import InputError
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def written_whole(path: Path, sync: bool = True) -> Iterator[Path]:
     """Give a temporary name beside `path`; on success sync and rename it, otherwise remove it."""
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.part")
     try:
         yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
+        if sync:
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
         temporary.replace(path)
-        _sync_folder(path.parent)
+        if sync:
+            _sync_folder(path.parent)
     except OSError as error:
         raise InputError(explain(error, path)) from error
     finally:
@@ -36,7 +38,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=1) + "\n")
+    """Live status: replaced whole, but not worth waiting for the disk."""
+    with written_whole(path, sync=False) as temporary:
+        temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
 def explain(error: OSError, path: Path) -> str:

@@ -46,12 +46,17 @@ class KeptRun:
         self.status = output.with_name(output.name + ".progress.json")
         before = self._read_status()
         self.attempt = 1 if before.get("state", "done") == "done" else int(before.get("attempt", 0)) + 1
+        self.launch = int(before.get("launch", 0)) + 1
+        if fresh:
+            self.checkpoint.unlink(missing_ok=True)
         self._state: dict[str, Any] | None = None if fresh else self._load()
         self.reused = float(self._state["done"]) if self._state else 0.0
         self._saved_at = time.monotonic()
         self._cost = 0.0
         self._reported_at = 0.0
         self._done = self._total = 0.0
+        self._text = "started"
+        self._latest: Callable[[], dict[str, Any]] | None = None
         self._started = time.time()
         self.checkpoints = 0
         self.seconds = 0.0
@@ -68,14 +73,17 @@ class KeptRun:
             self.save()
 
     def report(self, done: float, total: float, text: str) -> None:
-        self._done, self._total = done, total
+        self._done, self._total, self._text = done, total, text
         self.progress.show(done, total, text)
         if time.monotonic() - self._reported_at >= 1.0:
             self.write_status("running", text)
 
     # what a job does
 
-    _latest: Callable[[], dict[str, Any]] | None = None
+    def heartbeat(self) -> None:
+        """Say that the run is alive while a long task lasts."""
+        if time.monotonic() - self._reported_at >= 5.0:
+            self.write_status("running", self._text)
 
     def save(self) -> None:
         """Write the latest state offered."""
@@ -120,6 +128,7 @@ class KeptRun:
                 "seconds": round(elapsed, 3),
                 "heartbeat": time.time(),
                 "attempt": self.attempt,
+                "launch": self.launch,
                 "host": socket.gethostname(),
                 "process": os.getpid(),
                 "output": str(self.output),
@@ -135,9 +144,9 @@ class KeptRun:
     def _yield_to_later_attempt(self) -> None:
         """A run that was cut off and replaced must not write over its successor's checkpoint."""
         other = self._read_status()
-        if int(other.get("attempt", 0)) > self.attempt:
+        if int(other.get("launch", 0)) > self.launch:
             raise SupersededError(
-                f"Attempt {other['attempt']} of this run is under way on {other.get('host')}: this one, attempt "
+                f"Attempt {other.get('attempt')} of this run is under way on {other.get('host')}: this one, attempt "
                 f"{self.attempt}, ends here."
             )
 
@@ -164,6 +173,16 @@ class KeptRun:
                 lambda name, item: state.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
             )
             return state
+
+
+class WatchedRun(KeptRun):
+    """A run that goes on from a checkpoint and writes nothing: for a look at one task of it."""
+
+    def save(self) -> None:
+        pass
+
+    def write_status(self, state: str, text: str, first: bool = False) -> None:
+        pass
 
 
 def as_plain(value: Any) -> Any:

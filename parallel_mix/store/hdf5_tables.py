@@ -122,12 +122,18 @@ class FileSource:
     dataset: str
     weights_dataset: str | None
     shape: tuple[int, int]
+    stamp: tuple[int, int]  # size and time of the last change
+
+    @classmethod
+    def of(cls, path: Path, dataset: str, weights_dataset: str | None, shape: tuple[int, int]) -> FileSource:
+        """Rows of the file as it is now."""
+        return cls(str(path.absolute()), dataset, weights_dataset, shape, _stamp(path))
 
     def rows(self, start: int, stop: int) -> Array:
         with opened(Path(self.path)) as file:
             dataset = file.get(self.dataset)
-            if dataset is None or tuple(dataset.shape[:2]) != self.shape[: dataset.ndim]:
-                raise InputError(f"{self.path} has changed since the run began: its {self.dataset!r} is another one.")
+            if dataset is None or _stamp(Path(self.path)) != self.stamp:
+                raise InputError(f"{self.path} has changed since the run began: begin anew with --fresh.")
             return np.asarray(dataset[start:stop], dtype=np.float64).reshape(stop - start, self.shape[1])
 
     def weights(self) -> Array | None:
@@ -135,3 +141,8 @@ class FileSource:
             return None
         with opened(Path(self.path)) as file:
             return np.asarray(file[self.weights_dataset][()], dtype=np.float64).ravel()
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns

@@ -231,6 +231,13 @@ def test_a_bad_option_is_a_sentence(case: str, tmp_path: Path, capsys: pytest.Ca
     assert [p.name for p in tmp_path.iterdir()] == ["t.npz"]
 
 
+def test_a_range_as_two_words(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["hmac", "--levels", 4, "--range", "0.2", "1.0", table, "-o", tmp_path / "o.h5", "--standardize", "--quiet"]
+    assert in_process(words, capsys)[0] == 0
+    with h5py.File(tmp_path / "o.h5") as file:
+        np.testing.assert_allclose(file["hmac/bandwidths"][()], np.linspace(0.2, 1.0, 4))
+
+
 def test_constant_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "t.npy", np.ones((10, 3)))
     code, said = in_process(["hmac", tmp_path / "t.npy", "-o", tmp_path / "out.h5"], capsys)

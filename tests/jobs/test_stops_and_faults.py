@@ -129,6 +129,7 @@ def test_a_failing_task_ends_the_run_and_can_be_run_alone(
     assert "a made-up fault" in alone.stderr
     mended = parallel_mix("hmac", long_table, "-o", out, *LONG, "--approach", approach, "--only-task", task)
     assert mended.returncode == 0
+    assert status(out)["state"] == "failed", "a look at a task changes nothing"
     assert f"Task {task} ran without an error" in mended.stderr
 
 
@@ -136,10 +137,10 @@ UNSEEN = """
 import sys
 from parallel_mix.launch.job import Job
 from parallel_mix.store.hdf5_tables import FileSource
-Job.source = lambda self, table: FileSource("/nowhere/rows.h5", "X", "w", table.X.shape)
+Job.source = lambda self, table: FileSource("/nowhere/rows.h5", "X", "w", table.X.shape, (0, 0))
 from parallel_mix.models import hmac_levels
 from parallel_mix.models.points import ArraySource, measure_frame
-def fit(source, settings, backend, run):
+def fit(source, settings, backend, run, frame):
     from parallel_mix.models.points import PointsRecipe, Frame
     import numpy as np
     backend.share(PointsRecipe(source, Frame(np.zeros(8), np.ones(8), 1.0)))
@@ -287,7 +288,7 @@ def test_an_attempt_that_was_replaced_ends_itself(long_table: Path, tmp_path: Pa
     out = tmp_path / "run.h5"
     process = start(long_table, out, "serial1")
     wait_for(checkpoint(out).exists, process)
-    later = {**status(out), "attempt": 7, "host": "elsewhere"}
+    later = {**status(out), "attempt": 7, "launch": 7, "host": "elsewhere"}
     path = out.with_name(out.name + ".progress.json")
     os.kill(process.pid, signal.SIGSTOP)
     path.write_text(json.dumps(later))
@@ -296,3 +297,34 @@ def test_an_attempt_that_was_replaced_ends_itself(long_table: Path, tmp_path: Pa
     assert process.returncode == 1, said
     assert "Attempt 7 of this run is under way on elsewhere" in said
     assert status(out)["attempt"] == 7
+
+
+def test_a_signal_before_there_is_work_stops_at_once(tmp_path: Path) -> None:
+    """No scheduler answers, and Dask would wait half a minute."""
+    np.save(tmp_path / "t.npy", blobs(50))
+    words = ["hmac", str(tmp_path / "t.npy"), "-o", str(tmp_path / "o.h5"), "--backend", "dask"]
+    with subprocess.Popen(
+        [str(BIN / "parallel-mix"), *words, "--scheduler", "tcp://127.0.0.1:9"],
+        env=environment(), stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        time.sleep(3)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=10)[1]
+    assert process.returncode in (75, 1), said  # 1: the scheduler's absence was noticed before
+    assert "Traceback" not in said
+
+
+def test_a_heartbeat_goes_on_while_a_task_lasts(tmp_path: Path) -> None:
+    from parallel_mix.backends.serial import SerialBackend
+    from parallel_mix.progress import Progress
+    from parallel_mix.store.checkpoints import KeptRun
+    from tests.backends.test_contract import Constant, slow_double
+
+    run = KeptRun(tmp_path / "o.h5", {}, Progress(quiet=True))
+    first = json.loads(run.status.read_text())["heartbeat"]
+    run._reported_at -= 10
+    with SerialBackend(1) as backend:
+        backend.on_wait = run.heartbeat
+        backend.share(Constant(0))
+        list(backend.map(slow_double, [0.3]))
+    assert json.loads(run.status.read_text())["heartbeat"] > first

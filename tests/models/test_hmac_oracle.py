@@ -184,3 +184,21 @@ def test_a_real_table_of_the_papers(shared_data: Callable[[str], dict[str, np.nd
     for level, labels in enumerate(oracle(X, result.bandwidths)):
         rows = beyond_boundary(result, level)
         assert adjusted_rand_score(labels[rows], result.levels[level].labels[rows]) == 1.0
+
+
+@pytest.mark.parametrize("lightest", [0.0, 1e-80])
+def test_a_row_of_almost_no_weight_climbs_like_any_other(lightest: float) -> None:
+    """Its own kernel is no lower bound of the density worth the name."""
+    r = np.random.default_rng(0)
+    X = np.vstack([r.normal(0, 0.1, (504, 1)), r.normal(20, 0.1, (503, 1)), [[9.0]]])
+    w = np.ones(len(X))
+    w[-1] = lightest
+    one, two = (fit(X, w=w, bandwidths=(0.5,), approach=a).levels[0].labels for a in (1, 2))
+    assert one[-1] == two[-1] == one[0]
+
+
+def test_weights_that_add_to_one_or_a_rounding_more_mean_the_same() -> None:
+    X, w = blobs(100, 2), np.random.default_rng(0).uniform(0.5, 1.5, 100)
+    for factor in (1.0, 1 + 2.3e-16, 1 - 2.3e-16):
+        scaled = fit(X, w=w / w.sum() * factor, levels=3)
+        np.testing.assert_allclose(scaled.bandwidths, fit(X, w=w / w.sum(), levels=3).bandwidths)

@@ -135,3 +135,36 @@ def test_a_thousandth_of_all_iterations_is_reported_when_the_limit_is_hit(monkey
     model = HMAC(bandwidths=[1.0, 2.0]).fit(X)
     assert model.levels_[0].capped > 0
     assert any("hit the limit" in line for line in model.result_.summary())
+
+
+@pytest.mark.parametrize("distance", [1e6, 1e10, 1e12])
+def test_however_far_a_point_is_it_climbs_to_the_cluster_it_sees(distance: float) -> None:
+    near = np.random.default_rng(0).normal(size=(50, 2))
+    model = HMAC(bandwidths=[1.0]).fit(np.vstack([near, near + 30]))
+    labels = model.predict(np.array([[-distance, -distance], [distance, distance]]), 0)
+    assert list(labels) == [model.labels_[0], model.labels_[-1]]
+
+
+def test_beyond_all_measure_is_a_sentence(fitted: HMAC) -> None:
+    with pytest.raises(InputError, match="Row 2 of the new points is more than"):
+        fitted.predict(np.array([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]]))
+
+
+def test_an_unknown_approach_is_refused() -> None:
+    with pytest.raises(ValueError, match="approaches 1 and 2, not 7"):
+        HMAC(approach=7).fit(X)
+
+
+def test_an_estimator_with_a_backend_can_be_cloned() -> None:
+    from sklearn.base import clone
+
+    with SerialBackend(1) as backend:
+        assert clone(HMAC(levels=3, backend=backend)).backend is backend
+
+
+def test_what_the_caller_does_to_x_later_changes_nothing() -> None:
+    mine = X.copy()
+    model = HMAC(levels=4).fit(mine)
+    expected = model.predict(X)
+    mine += 100.0
+    assert (model.predict(X) == expected).all()
