@@ -21,7 +21,7 @@ from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas
 from parallel_mix.errors import Failure
 
 TAG_COMMAND, TAG_RESULT = 1, 2
-LONGEST_SLEEP = 0.002
+SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
 LAUNCHER_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
@@ -72,14 +72,18 @@ def abort_on_exception() -> None:
 
 
 class Patience:
-    """Sleep a twentieth of the time waited so far: short waits end promptly, long ones cost nothing."""
+    """How long to wait before the next look: a part of the time waited so far, so that short waits end promptly.
+
+    Every look takes the interpreter lock from the compute threads; while they run there are few of them, and a result
+    of theirs ends the wait by itself.
+    """
 
     def __init__(self) -> None:
         self._since = time.perf_counter()
 
-    def sleep(self) -> None:
+    def pause(self, computing: bool) -> float:
         waited = time.perf_counter() - self._since
-        time.sleep(min(max(waited / 20, 1e-5), LONGEST_SLEEP))
+        return min(max(waited * (0.5 if computing else 0.03), SHORTEST_PAUSE), LONGEST_PAUSE)
 
 
 class MpiBackend(Backend):
@@ -89,7 +93,9 @@ class MpiBackend(Backend):
 
     def __init__(self, threads: int | None = None, stop: StopFlag | None = None, comm: Any = None) -> None:
         super().__init__(stop)
-        self.comm = import_mpi().COMM_WORLD if comm is None else comm
+        self._mpi = import_mpi()
+        self._status = self._mpi.Status()
+        self.comm = self._mpi.COMM_WORLD if comm is None else comm
         self.rank = self.comm.Get_rank()
         self.threads = threads or 1
         self.ranks = self.comm.Get_size()
@@ -133,9 +139,9 @@ class MpiBackend(Backend):
 
     def _wait(self) -> list[tuple[int, Any]]:
         patience = Patience()
-        until = time.perf_counter() + 0.1
+        pause, until = 0.0, time.perf_counter() + 0.1
         while True:
-            found = self._local.results(timeout=0)
+            found = self._local.results(timeout=pause)
             self._pending[0] -= len(found)
             for rank, (call, index, result) in self._receive(TAG_RESULT):
                 if call == self._call:
@@ -143,7 +149,7 @@ class MpiBackend(Backend):
                     found.append((index, result))
             if found or self.stop.signum or time.perf_counter() > until:
                 return found
-            patience.sleep()
+            pause = patience.pause(computing=self._pending[0] > 0)
 
     def close(self) -> None:
         """End the other ranks and leave last."""
@@ -157,7 +163,7 @@ class MpiBackend(Backend):
         """Run what rank 0 sends until it closes. Signals are rank 0's affair."""
         self.stop.deferred = True
         call = 0
-        patience = Patience()
+        patience, pause = Patience(), 0.0
         while True:
             busy = False
             for _, message in self._receive(TAG_COMMAND, source=0):
@@ -175,13 +181,12 @@ class MpiBackend(Backend):
                     self._send((call, rest[1], replace(self._local.context, task=rest[1])), 0, TAG_RESULT)
                 elif rest[0] == call:
                     self._local.submit(rest[1], rest[2])
-            for index, result in self._local.results(timeout=0):
+            for index, result in self._local.results(timeout=0.0 if busy else pause):
                 busy = True
                 self._send((call, index, result), 0, TAG_RESULT)
             if busy:
                 patience = Patience()
-            else:
-                patience.sleep()
+            pause = patience.pause(computing=self._local.pending > 0)
 
     def _load(self, recipe: Recipe) -> Any:
         """The context, or why this rank has none; rank 0 hears of it with the first task."""
@@ -194,12 +199,12 @@ class MpiBackend(Backend):
         self._sends.append((self.comm.isend(message, dest=rank, tag=tag), message))
 
     def _receive(self, tag: int, source: int = -1) -> list[tuple[int, Any]]:
-        MPI = import_mpi()
         found: list[tuple[int, Any]] = []
-        status = MPI.Status()
-        while (message := self.comm.improbe(MPI.ANY_SOURCE if source < 0 else source, tag, status)) is not None:
-            found.append((status.Get_source(), message.recv()))
-        self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
+        wanted = self._mpi.ANY_SOURCE if source < 0 else source
+        while (message := self.comm.improbe(wanted, tag, self._status)) is not None:
+            found.append((self._status.Get_source(), message.recv()))
+        if self._sends:
+            self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
         return found
 
     def _leave(self) -> None:
@@ -219,4 +224,4 @@ class MpiBackend(Backend):
             if time.perf_counter() > until:
                 sys.stderr.write(f"parallel-mix: {socket.gethostname()}: other ranks did not leave in {seconds:g} s.\n")
                 self.comm.Abort(1)
-            patience.sleep()
+            time.sleep(patience.pause(computing=False))

@@ -65,7 +65,7 @@ class ComputeThreads:
         self.context = context
         self._call = 0
         self._kernel: Kernel | None = None
-        self._pending = 0
+        self.pending = 0
         self._tasks: SimpleQueue[tuple[int, int, Any] | None] = SimpleQueue()
         self._results: SimpleQueue[tuple[int, int, Any]] = SimpleQueue()
         # Daemons: a stop must not wait for a long task; its result would be thrown away.
@@ -77,13 +77,13 @@ class ComputeThreads:
         """Start a call; tasks of an abandoned one are dropped."""
         self._call += 1
         self._kernel = kernel
-        self._pending = 0
+        self.pending = 0
 
     def submit(self, index: int, task: Any) -> bool:
         """Queue a task; False where enough are queued."""
-        if self._pending >= self.count + QUEUED_AHEAD:
+        if self.pending >= self.count + QUEUED_AHEAD:
             return False
-        self._pending += 1
+        self.pending += 1
         self._tasks.put((self._call, index, task))
         return True
 
@@ -95,7 +95,7 @@ class ComputeThreads:
             while True:
                 call, index, result = item
                 if call == self._call:
-                    self._pending -= 1
+                    self.pending -= 1
                     found.append((index, result))
                 item = self._results.get_nowait()
         except Empty:
