@@ -214,6 +214,7 @@ def start(folder: Path) -> None:
 
 MEMORY = """
 import resource, sys
+from pathlib import Path
 from functools import partial
 import numpy as np
 from parallel_mix.backends.mpi import MpiBackend
@@ -227,7 +228,7 @@ n, d = 1_000_000, 40
 if backend.rank:
     backend.serve()
 else:
-    backend.share(PointsRecipe(FileSource(sys.argv[1], "X", None, (n, d)), Frame(np.zeros(d), np.ones(d), 1.0)))
+    backend.share(PointsRecipe(FileSource.of(Path(sys.argv[1]), "X", None, (n, d)), Frame(np.zeros(d), np.ones(d), 1.0)))
     kernel = partial(sums_of_block, sigma=5.0, at=np.zeros((8, d)), log_density=np.full(8, -20.0))
     backend.map_reduce(kernel, kernel_blocks(n), add_sums)
     backend.close()

@@ -32,8 +32,8 @@ def run(options: Options) -> None:
             from sklearn.metrics import adjusted_rand_score
 
             scores = [adjusted_rand_score(known, level.labels) for level in result.levels]
-            best = max(range(len(scores)), key=scores.__getitem__)
             shown = result.default_level
+            best = max(range(len(scores)), key=lambda level: (scores[level], level == shown))
             print(
                 f"agreement with the {len(set(known))} known classes (adjusted Rand index): "
                 f"{scores[shown]:.3f} at level {shown}; best {scores[best]:.3f} at level {best}"
