@@ -228,7 +228,8 @@ n, d = 1_000_000, 40
 if backend.rank:
     backend.serve()
 else:
-    backend.share(PointsRecipe(FileSource.of(Path(sys.argv[1]), "X", None, (n, d)), Frame(np.zeros(d), np.ones(d), 1.0)))
+    source = FileSource.of(Path(sys.argv[1]), "X", None, (n, d))
+    backend.share(PointsRecipe(source, Frame(np.zeros(d), np.ones(d), 1.0)))
     kernel = partial(sums_of_block, sigma=5.0, at=np.zeros((8, d)), log_density=np.full(8, -20.0))
     backend.map_reduce(kernel, kernel_blocks(n), add_sums)
     backend.close()

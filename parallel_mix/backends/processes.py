@@ -1,7 +1,7 @@
 """Compute processes: forked copies of this one, each with a core of its own.
 
 Compute threads share one interpreter lock, and a step of modal EM takes and releases it some ten times in a few hundred
-microseconds: two threads gained 1.0 to 1.4 times where two processes gain 1.8 or more (benchmarks/RESULTS.md). A
+microseconds: two threads gained 1.0 to 1.4 times where two processes gain 1.6 to 1.9 (benchmarks/RESULTS.md). A
 forked process starts with what its parent has, in no time.
 """
 
