@@ -179,10 +179,10 @@ class WatchedRun(KeptRun):
     """A run that goes on from a checkpoint and writes nothing: for a look at one task of it."""
 
     def save(self) -> None:
-        pass
+        """Nothing is kept of a look."""
 
     def write_status(self, state: str, text: str, first: bool = False) -> None:
-        pass
+        """Nor is it a state of the run."""
 
 
 def as_plain(value: Any) -> Any:
