@@ -100,6 +100,13 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
                 pytest.skip("SLURM did not come up here: " + (root / "slurmctld.log").read_text()[-500:])
             time.sleep(0.1)
         yield environment
+        subprocess.run(["scancel", "--user=root"], env=environment, check=False, timeout=30)
+        until = time.monotonic() + 20
+        queue = ["squeue", "-h", "-o", "%A"]
+        while subprocess.run(queue, env=environment, capture_output=True, timeout=30).stdout.strip():
+            if time.monotonic() > until:
+                break
+            time.sleep(0.2)
     finally:
         for process in reversed(started):
             process.terminate()
