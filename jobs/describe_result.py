@@ -28,7 +28,8 @@ def run(options: Options) -> None:
     if is_result(options.file):
         result = HmacResult.from_tree(read_result(options.file, "hmac"))
         print("\n".join([f"{options.file}: clustering by mode association (hmac)", *result.summary()]))
-        if (known := read_classes(options.file)) is not None:
+        known = read_classes(options.file) or []
+        if len(set(known)) > 1:
             from sklearn.metrics import adjusted_rand_score
 
             scores = [adjusted_rand_score(known, level.labels) for level in result.levels]
