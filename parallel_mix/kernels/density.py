@@ -4,8 +4,11 @@ Lengths are in units of the bandwidth, so a kernel is exp(-|y - x|^2 / 2) and a 
 left to whoever reports a density. Everything an ascent needs of a point y against a set of kernels x_i with
 weights w_i comes from two matrix products and one `exp`:
 
-    exponents   E = [y, 1, -|y|^2/2 - o] @ [x, log w - |x|^2/2, 1]^T      (o: an offset a row, near log f(y))
+    exponents   E = [1, y, -|y|^2/2 - o] @ [log w - |x|^2/2, x, 1]^T      (o: an offset a row, near log f(y))
     sums        exp(E) @ [x, 1, |x|^2]  =  (sum p x, sum p, sum p |x|^2)
+
+Both take their columns from one table. A second table in single precision gives the same sums to four digits in half
+the time: good enough while an ascent is far from its end.
 
 Sums of disjoint sets of kernels add (`add_sums`): that is Approach I.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,52 +29,71 @@ PAIRS_AT_ONCE = 262_144
 FEW_KERNELS = 512
 EXPANSION_LIMIT = 2.0**26
 """Largest |x|^2/2 for which the expansion of |y - x|^2 keeps eight digits; beyond it differences are taken directly."""
+SINGLE_LIMIT = 2.0**12
+"""Largest |x|^2/2 at which single precision keeps three or four digits of a kernel's weight."""
+SINGLE_ERROR = 0.01
 
 
 @dataclass(frozen=True)
 class ScaledKernels:
     """Kernels at one bandwidth, laid out for the two products."""
 
-    left: Array  # (n, d + 2): x, log w - |x|^2/2, 1
-    right: Array  # (n, d + 2): x, 1, |x|^2
+    table: Array  # (n, d + 3): log w - |x|^2/2, x, 1, |x|^2
+    single: NDArray[np.float32] | None  # the same in single precision, where that is precise enough
     log_weights: Array
     direct: bool  # far from the origin: take differences instead of expanding the square
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def x(self) -> Array:
+        """Where the kernels are."""
+        return self.table[:, 1:-2]
+
+    def only(self, which: np.ndarray) -> ScaledKernels:
+        """Some of the kernels."""
+        single = None if self.single is None else self.single[which]
+        return ScaledKernels(self.table[which], single, self.log_weights[which], self.direct)
 
 
 def scale_kernels(points: Array, log_weights: Array, sigma: float) -> ScaledKernels:
     """Lay out kernels at `points` (centred data) with bandwidth `sigma`."""
     n, d = points.shape
-    left = np.empty((n, d + 2))
-    right = np.empty((n, d + 2))
-    np.divide(points, sigma, out=left[:, :d])
-    squares = np.einsum("ij,ij->i", left[:, :d], left[:, :d])
-    left[:, d] = log_weights - squares / 2
-    left[:, d + 1] = 1.0
-    right[:, :d] = left[:, :d]
-    right[:, d] = 1.0
-    right[:, d + 1] = squares
-    return ScaledKernels(left, right, log_weights, bool(squares.max(initial=0.0) / 2 > EXPANSION_LIMIT))
+    table = np.empty((n, d + 3))
+    x = np.divide(points, sigma, out=table[:, 1 : d + 1])
+    table[:, d + 1] = 1.0
+    squares = table[:, d + 2] = np.einsum("ij,ij->i", x, x)
+    table[:, 0] = log_weights - squares / 2
+    farthest = squares.max(initial=0.0) / 2
+    single = table.astype(np.float32) if farthest < SINGLE_LIMIT else None
+    return ScaledKernels(table, single, log_weights, bool(farthest > EXPANSION_LIMIT))
 
 
-def kernel_sums(starts: Array, offset: Array, kernels: ScaledKernels) -> Array:
+def kernel_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse: np.ndarray | None = None) -> Array:
     """Sums over the kernels for each start point y: (m, d + 3) = sum p (x - y), sum p, sum p |x - y|^2, offset.
 
-    p_i = w_i exp(-|y - x_i|^2/2 - offset). An offset at most a few hundred from log f(y) will do; where it proves too
-    far off (sums that overflow or vanish) the largest exponent takes its place.
+    p_i = w_i exp(-|y - x_i|^2/2 - offset). An offset at most a few hundred from log f(y) will do (few tens where
+    `coarse`, where four digits are enough); where it proves too far off (sums that overflow or vanish) the largest
+    exponent takes its place.
     """
     m, d = starts.shape
     sums = np.empty((m, d + 3))
-    one_pass = _direct_sums if kernels.direct else _expanded_sums
-    for a in range(0, m, ROWS_AT_ONCE):
-        rows = slice(a, a + ROWS_AT_ONCE)
-        one_pass(starts[rows], offset[rows], kernels, sums[rows])
-        total = sums[rows, d]
-        lost = ~(np.isfinite(total) & (total > 0.0))
-        if lost.any():
-            which = a + np.flatnonzero(lost)
-            again = np.empty((len(which), d + 3))
-            _direct_sums(starts[which], _highest_exponents(starts[which], kernels), kernels, again)
-            sums[which] = again
+    if coarse is None or kernels.single is None or not coarse.any():
+        parts: list[tuple[np.ndarray, np.ndarray]] = [(kernels.table, np.arange(m))]
+    else:
+        parts = [(kernels.single, np.flatnonzero(coarse)), (kernels.table, np.flatnonzero(~coarse))]
+    for table, members in parts:
+        for a in range(0, len(members), ROWS_AT_ONCE):
+            rows = members[a : a + ROWS_AT_ONCE]
+            if kernels.direct:
+                sums[rows] = _direct_sums(starts[rows], offset[rows], kernels)
+            else:
+                sums[rows] = _expanded_sums(starts[rows], offset[rows], table)
+    total = sums[:, d]
+    lost = np.flatnonzero(~(np.isfinite(total) & (total > 0.0)))
+    if lost.size:
+        sums[lost] = _direct_sums(starts[lost], _highest_exponents(starts[lost], kernels), kernels)
     return sums
 
 
@@ -80,37 +103,38 @@ def nearby_kernels(points: Array, log_density: Array, kernels: ScaledKernels, sl
     All that are left out add less than a rounding, e^-37, to the sum of any point. `log_density` is a lower bound; it
     does not fall along an ascent.
     """
-    n = len(kernels.left)
+    n = len(kernels)
     if kernels.direct or n < FEW_KERNELS or not np.isfinite(log_density).all():
         return kernels
     negligible = np.log(n) + 37.0
     reach = slack + np.sqrt(2.0 * np.maximum(negligible + kernels.log_weights.max() - log_density, 0.0))
     squares = np.einsum("ij,ij->i", points, points)
-    augmented = np.column_stack([points, np.ones(len(points)), (reach**2 - squares) / 2.0])
+    table = kernels.table if kernels.single is None else kernels.single
+    augmented = np.column_stack([np.ones(len(points)), points, (reach**2 - squares) / 2.0]).astype(table.dtype)
+    least = (kernels.log_weights - SINGLE_ERROR).astype(table.dtype)
     near = np.zeros(n, dtype=bool)
     width = PAIRS_AT_ONCE // ROWS_AT_ONCE
     for a in range(0, n, width):
-        left = kernels.left[a : a + width]
+        left = table[a : a + width, :-1]
         for b in range(0, len(points), ROWS_AT_ONCE):
             rows = augmented[b : b + ROWS_AT_ONCE]
-            inside = _scratch(len(rows), len(left))
+            inside = _scratch(len(rows), len(left), table.dtype)
             np.matmul(rows, left.T, out=inside)
-            near[a : a + width] |= inside.max(axis=0) >= kernels.log_weights[a : a + width]
+            near[a : a + width] |= inside.max(axis=0) >= least[a : a + width]
     if 2 * np.count_nonzero(near) > n:
         return kernels
-    return ScaledKernels(kernels.left[near], kernels.right[near], kernels.log_weights[near], kernels.direct)
+    return kernels.only(near)
 
 
-def near_weights(point: Array, least: float, kernels: ScaledKernels) -> tuple[np.ndarray, Array]:
-    """Kernels whose log w - |x - point|^2/2 is above `least`, and e to that less `least`."""
-    d = len(point)
+def near_weights(point: Array, least: float, kernels: ScaledKernels) -> tuple[np.ndarray, Array, Array]:
+    """Kernels whose log w - |x - point|^2/2 is above `least`, e to that less `least`, and their |x - point|^2."""
     if kernels.direct:
-        differences = kernels.left[:, :d] - point
+        differences = kernels.x - point
         exponents = kernels.log_weights - 0.5 * np.einsum("ij,ij->i", differences, differences)
     else:
-        exponents = kernels.left @ np.concatenate([point, [1.0, -0.5 * (point @ point)]])
+        exponents = kernels.table[:, :-1] @ np.concatenate([[1.0], point, [-0.5 * (point @ point)]])
     near = np.flatnonzero(exponents > least)
-    return near, np.exp(exponents[near] - least)
+    return near, np.exp(exponents[near] - least), 2.0 * (kernels.log_weights[near] - exponents[near])
 
 
 def add_sums(one: Array, other: Array) -> Array:
@@ -125,61 +149,64 @@ def add_sums(one: Array, other: Array) -> Array:
 _room = threading.local()
 
 
-def _scratch(rows: int, columns: int) -> Array:
+def _scratch(rows: int, columns: int, dtype: np.dtype[Any]) -> np.ndarray:
     """A matrix to write into. Each thread has its own memory for it: fresh memory a tile costs more than the tile."""
     if not hasattr(_room, "memory"):
         _room.memory = np.empty(PAIRS_AT_ONCE)
-    memory: Array = _room.memory[: rows * columns]
+    memory: np.ndarray = _room.memory.view(dtype)[: rows * columns]
     return memory.reshape(rows, columns)
 
 
-def _expanded_sums(starts: Array, offset: Array, kernels: ScaledKernels, out: Array) -> None:
+def _expanded_sums(starts: Array, offset: Array, table: np.ndarray) -> Array:
     """The two products; the sums about the origin are moved to the start points at the end."""
-    d = starts.shape[1]
+    m, d = starts.shape
     squares = np.einsum("ij,ij->i", starts, starts)
-    augmented = np.empty((len(starts), d + 2))
-    augmented[:, :d] = starts
-    augmented[:, d] = 1.0
+    augmented = np.empty((m, d + 2), dtype=table.dtype)
+    augmented[:, 0] = 1.0
+    augmented[:, 1 : d + 1] = starts
     augmented[:, d + 1] = -0.5 * squares - offset
-    about_origin = np.zeros((len(starts), d + 2))
+    about_origin = np.zeros((m, d + 2))
+    out = np.empty((m, d + 3))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        width = PAIRS_AT_ONCE // len(starts)
-        for a in range(0, len(kernels.left), width):
-            left = kernels.left[a : a + width]
-            p = _scratch(len(starts), len(left))
-            np.matmul(augmented, left.T, out=p)
+        width = PAIRS_AT_ONCE // m
+        for a in range(0, len(table), width):
+            tile = table[a : a + width]
+            p = _scratch(m, len(tile), table.dtype)
+            np.matmul(augmented, tile[:, :-1].T, out=p)
             np.exp(p, out=p)
-            about_origin += p @ kernels.right[a : a + width]
+            about_origin += p @ tile[:, 1:]
         total = about_origin[:, d]
         out[:, :d] = about_origin[:, :d] - total[:, None] * starts
         out[:, d] = total
         cross = np.einsum("ij,ij->i", starts, about_origin[:, :d])
         out[:, d + 1] = about_origin[:, d + 1] - 2.0 * cross + squares * total
     out[:, d + 2] = offset
+    return out
 
 
-def _direct_sums(starts: Array, offset: Array, kernels: ScaledKernels, out: Array) -> None:
+def _direct_sums(starts: Array, offset: Array, kernels: ScaledKernels) -> Array:
     """The same from plain differences, a start point at a time: slow, and exact far from the origin."""
-    d = starts.shape[1]
+    m, d = starts.shape
+    out = np.empty((m, d + 3))
     out[:, d + 2] = offset
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for row, start in enumerate(starts):
-            differences = kernels.left[:, :d] - start
+            differences = kernels.x - start
             squares = np.einsum("ij,ij->i", differences, differences)
             p = np.exp(kernels.log_weights - squares / 2 - offset[row])
             squares[p == 0.0] = 0.0  # 0 times infinity would be NaN
             out[row, :d] = p @ differences
             out[row, d] = p.sum()
             out[row, d + 1] = p @ squares
+    return out
 
 
 def _highest_exponents(starts: Array, kernels: ScaledKernels) -> Array:
     """The largest of log w - |y - x|^2/2 for each start point, from plain differences."""
-    d = starts.shape[1]
     highest = np.empty(len(starts))
     with np.errstate(over="ignore"):
         for row, start in enumerate(starts):
-            differences = kernels.left[:, :d] - start
+            differences = kernels.x - start
             squares = np.einsum("ij,ij->i", differences, differences)
             highest[row] = (kernels.log_weights - squares / 2).max()
     return highest

@@ -9,8 +9,12 @@ An ascent ends when its bound on the distance still to go, step x rho/(1 - rho) 
 steps, is under 1e-4 sigma, or when it no longer moves at all.
 
 Near a mode steps shrink by a constant ratio, slowly where it is close to 1. Once the ratio is steady the rest of the
-way is jumped (Aitken's extrapolation, along the last step); the ascent then goes on with plain steps, and it is these
-that end it. A jump that lowered the density is taken back.
+way is jumped (Aitken's extrapolation, along the last step), or a piece of it where it is long or, on the way out of a
+near-saddle, without an end in sight. The ascent then goes on with plain steps, and it is these that end it. A jump that
+lowered the density is taken back.
+
+From a first long step to the first short one sums may be taken in single precision (`coarse`): its error is a small
+part of the shortest such step. All else is double: the end, and the way out of a near-saddle.
 """
 
 from __future__ import annotations
@@ -35,10 +39,18 @@ SLACK = 1.0
 
 
 STEADY = 0.2
-"""A ratio is steady when it changed by less than this part of its distance to 1."""
+LEAST_DISTANCE = 0.05
+"""A ratio is steady when it changed by less than this part of its distance to 1, taken as no less than the second."""
 
 LONGEST_JUMP = 0.1
+PIECE = 0.05
+"""What is jumped where the way is longer than the longest jump."""
 NO_JUMP_AFTER_FALL = 16
+
+SHORT_STEP = 1e-3
+"""An ascent whose first step is longer than this, in bandwidths, is coarse until one is shorter."""
+COARSE_NOISE = 1e-3
+"""What a density in single precision, its log, may be wrong by."""
 
 LONGEST_RATED = 2.0
 """A step longer than this, in bandwidths, says nothing of how steps shrink near a mode: no ratio is taken of it."""
@@ -59,6 +71,7 @@ class Ascents:
     iterations: np.ndarray  # (m) int32
     jump_from: np.ndarray  # (m) int32: no jump before this iteration
     jumped: np.ndarray  # (m) bool: the last step was lengthened
+    coarse: np.ndarray  # (m) bool: far from its end
     moving: np.ndarray  # (m) bool
 
     @classmethod
@@ -75,6 +88,7 @@ class Ascents:
             iterations=np.zeros(m, dtype=np.int32),
             jump_from=np.zeros(m, dtype=np.int32),
             jumped=np.zeros(m, dtype=bool),
+            coarse=np.zeros(m, dtype=bool),
             moving=np.ones(m, dtype=bool),
         )
 
@@ -92,7 +106,8 @@ class Ascents:
         total = sums[:, d]
         log_density = np.log(total) + sums[:, d + 2]
         self.iterations[which] += 1
-        fell = self.jumped[which] & (log_density < self.log_density[which])
+        noise = COARSE_NOISE * self.coarse[which]
+        fell = self.jumped[which] & (log_density < self.log_density[which] - noise)
         if fell.any():
             back = which[fell]
             self.jump_from[back] = self.iterations[back] + NO_JUMP_AFTER_FALL
@@ -112,15 +127,21 @@ class Ascents:
             rho = np.where(last < LONGEST_RATED, length / last, np.nan)
             ahead = rho / (1.0 - rho)
             to_go = np.where(rho < 1.0, length * ahead, np.inf)
-            steady = np.abs(rho - last_rho) < STEADY * (1.0 - rho)
-        arrived = (length <= no_step) | (to_go < TOLERANCE)
-        jumps = steady & ~arrived & (to_go < LONGEST_JUMP) & (self.iterations[which] >= self.jump_from[which])
+            steady = np.abs(rho - last_rho) < STEADY * np.maximum(np.abs(1.0 - rho), LEAST_DISTANCE)
+            far = ~(to_go < LONGEST_JUMP)
+            ahead[far] = PIECE / length[far]
+        coarse, short = self.coarse[which], length < SHORT_STEP
+        near_end = coarse & short
+        arrived = ((length <= no_step) | (to_go < TOLERANCE)) & ~coarse
+        jumps = steady & ~arrived & (~far | (ahead > 2.0)) & (self.iterations[which] >= self.jump_from[which])
         self.before_jump[which[jumps]] = points[jumps]
         points[jumps] += ahead[jumps, None] * step[jumps]
+        anew = jumps | near_end
         self.points[which] = points
-        self.last_step[which] = np.where(jumps, np.inf, length)
-        self.rho[which] = np.where(jumps, np.nan, rho)
+        self.last_step[which] = np.where(anew, np.inf, length)
+        self.rho[which] = np.where(anew, np.nan, rho)
         self.jumped[which] = jumps
+        self.coarse[which] = (coarse | (self.iterations[which] == 1)) & ~short
         self.moving[which] = ~arrived & ~self.capped[which]
 
     def state(self) -> dict[str, Any]:
@@ -161,16 +182,20 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
     ascents.before_jump = np.empty_like(ascents.points)
     near, seen_from, count = kernels, ascents.points, 0
     while (which := np.flatnonzero(ascents.moving)).size > leave:
-        points, log_density = ascents.points[which], ascents.log_density[which]
-        moved = points - seen_from[which]
         if near is kernels:
             stale = not count or 8 * which.size <= count
         else:
+            moved = ascents.points[which] - seen_from[which]
             stale = 4 * which.size <= count or np.einsum("ij,ij->i", moved, moved).max() > SLACK**2
         if stale:
-            near = nearby_kernels(points, log_density, kernels, SLACK)
+            near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
             seen_from, count = ascents.points.copy(), which.size
-        ascents.advance(which, kernel_sums(points, log_density, near))
+        coarse = ascents.coarse[which]
+        far = np.count_nonzero(coarse)
+        if 0 < far < which.size:  # a product of many rows is cheaper a row: the fine ones wait for the coarse ones
+            which = which[coarse == (far > leave)]
+        points, log_density = ascents.points[which], ascents.log_density[which]
+        ascents.advance(which, kernel_sums(points, log_density, near, ascents.coarse[which]))
     under_way = np.flatnonzero(ascents.moving & ascents.jumped)
     ascents.restart(under_way, ascents.before_jump[under_way])
     ascents.before_jump = NO_POINTS

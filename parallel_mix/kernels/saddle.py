@@ -18,19 +18,32 @@ NUDGE = 1e-3
 CLEAR_DRIFT = 1e-9
 NEGLIGIBLE = -32.0
 """Log of the part of the density below which a kernel does not matter to its curvature."""
+LIGHT = 1e-3
+"""What a kernel may add to the trace of the covariance for its direction not to matter in a bound."""
 
 
-def second_moments(points: Array, log_density: Array, kernels: ScaledKernels) -> Array:
-    """sum_i p_i (x_i - x)(x_i - x)^T over the kernels, and sum_i p_i (x_i - x) in the last row: (m, d + 1, d)."""
+def second_moments(points: Array, log_density: Array, kernels: ScaledKernels, bound: bool = False) -> Array:
+    """sum_i p_i (x_i - x)(x_i - x)^T over the kernels, and sum_i p_i (x_i - x) in the last row: (m, d + 1, d).
+
+    With `bound` a matrix no smaller than it, in a fraction of the time: the many kernels that add little count in all
+    directions, by their trace.
+    """
     d = points.shape[1]
     moments = np.zeros((len(points), d + 1, d))
     for k, point in enumerate(points):
-        near, p = near_weights(point, log_density[k] + NEGLIGIBLE, kernels)
+        near, p, squares = near_weights(point, log_density[k] + NEGLIGIBLE, kernels)
         p *= np.exp(NEGLIGIBLE)
-        close = kernels.left[near, :d] - point
+        if bound:
+            traces = p * squares
+            heavy = traces > LIGHT
+            light = traces[~heavy].sum()
+            near, p = near[heavy], p[heavy]
+        close = kernels.x[near] - point
         moments[k, d] = p @ close
         close *= np.sqrt(p)[:, None]
         moments[k, :d] = close.T @ close
+        if bound:
+            moments[k, :d] += light * np.eye(d)
     return moments
 
 

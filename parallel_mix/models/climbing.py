@@ -86,19 +86,23 @@ def ascend_block(points: Points, ascents: Ascents, sigma: float, leave: int) -> 
     return ascend(ascents, points.kernels(sigma), len(ascents.points) // leave if leave else 0)
 
 
-def sums_of_block(points: Points, block: tuple[int, int], sigma: float, at: Array, log_density: Array) -> Array:
+def sums_of_block(
+    points: Points, block: tuple[int, int], sigma: float, at: Array, log_density: Array, coarse: np.ndarray
+) -> Array:
     """Approach I: partial sums of one block of kernels for all points that still move."""
-    return kernel_sums(at, log_density, points.kernels(sigma, *block))
+    return kernel_sums(at, log_density, points.kernels(sigma, *block), coarse)
 
 
-def moments_of_block(points: Points, block: tuple[int, int], sigma: float, at: Array, log_density: Array) -> Array:
+def moments_of_block(
+    points: Points, block: tuple[int, int], sigma: float, at: Array, log_density: Array, bound: bool
+) -> Array:
     """Approach I: second moments of p about some points, over one block of kernels."""
-    return second_moments(at, log_density, points.kernels(sigma, *block))
+    return second_moments(at, log_density, points.kernels(sigma, *block), bound)
 
 
-def moments_at(points: Points, task: tuple[Array, Array], sigma: float) -> Array:
+def moments_at(points: Points, task: tuple[Array, Array], sigma: float, bound: bool) -> Array:
     """Approach II: second moments of p about some points."""
-    return second_moments(*task, points.kernels(sigma))
+    return second_moments(*task, points.kernels(sigma), bound)
 
 
 # the loops on rank 0
@@ -108,8 +112,8 @@ def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> 
     """Approach I; yields after each step of all ascents that still move."""
     blocks = kernel_blocks(n)
     while (which := np.flatnonzero(ascents.moving)).size:
-        at, log_density = ascents.points[which], ascents.log_density[which]
-        kernel = partial(sums_of_block, sigma=sigma, at=at, log_density=log_density)
+        at, log_density, coarse = ascents.points[which], ascents.log_density[which], ascents.coarse[which]
+        kernel = partial(sums_of_block, sigma=sigma, at=at, log_density=log_density, coarse=coarse)
         ascents.advance(which, backend.map_reduce(kernel, blocks, add_sums))
         yield
 
@@ -136,20 +140,27 @@ def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, wa
         wave.members, wave.block_of, wave.finished = following.members, following.block_of, following.finished
 
 
-def moments(backend: Backend, approach: int, n: int, sigma: float, at: Array, log_density: Array) -> Array:
-    """Second moments of p about each point, over all rows."""
+def moments(
+    backend: Backend, approach: int, n: int, sigma: float, at: Array, log_density: Array, bound: bool = False
+) -> Array:
+    """Second moments of p about each point, over all rows, or a bound on them."""
     d = at.shape[1]
     cuts = range(0, len(at), MOMENT_POINTS)
     tasks = [(at[a : a + MOMENT_POINTS], log_density[a : a + MOMENT_POINTS]) for a in cuts]
     result = np.empty((len(at), d + 1, d))
     found: Iterator[tuple[int, Any]]
     if approach == 2:
-        found = backend.map(partial(moments_at, sigma=sigma), tasks)
+        found = backend.map(partial(moments_at, sigma=sigma, bound=bound), tasks)
     else:
         add: Callable[[Array, Array], Array] = np.add
         blocks = kernel_blocks(n)
         found = (
-            (k, backend.map_reduce(partial(moments_of_block, sigma=sigma, at=a, log_density=f), blocks, add))
+            (
+                k,
+                backend.map_reduce(
+                    partial(moments_of_block, sigma=sigma, at=a, log_density=f, bound=bound), blocks, add
+                ),
+            )
             for k, (a, f) in enumerate(tasks)
         )
     for k, part in found:

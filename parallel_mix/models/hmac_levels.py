@@ -105,6 +105,7 @@ class _Fit:
         assert ascents is not None  # noqa: S101
         suspects = _highest_ends(member, ascents.log_density)
         suspects = suspects[ascents.spread[suspects] >= 1.0]
+        suspects = suspects[self._directions(sigma, suspects, bound=True)[0]]
         rising, _ = self._directions(sigma, suspects)
         on_saddle = np.flatnonzero(np.isin(member, member[suspects[rising]]) & (self.nudged < MOST_NUDGES))
         rising, directions = self._directions(sigma, on_saddle)
@@ -114,13 +115,13 @@ class _Fit:
         self.wave = None
         return bool(ascents.moving.any())
 
-    def _directions(self, sigma: float, which: np.ndarray) -> tuple[np.ndarray, Array]:
+    def _directions(self, sigma: float, which: np.ndarray, bound: bool = False) -> tuple[np.ndarray, Array]:
         ascents = self.ascents
         assert ascents is not None  # noqa: S101
         if not which.size:
             return np.zeros(0, dtype=bool), np.zeros((0, ascents.points.shape[1]))
         at, log_density = ascents.points[which], ascents.log_density[which]
-        return rising_directions(moments(self.backend, self.settings.approach, self.n, sigma, at, log_density))
+        return rising_directions(moments(self.backend, self.settings.approach, self.n, sigma, at, log_density, bound))
 
     def _finish_level(self, sigma: float, k: int, member: np.ndarray) -> None:
         ascents = self.ascents

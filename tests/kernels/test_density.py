@@ -90,11 +90,30 @@ def test_kernels_left_out_are_less_than_a_rounding(slack: float) -> None:
     starts = X[:40][X[:40, 0] > 0] / 0.3
     log_density = by_definition(starts, X / 0.3, log_w)[0].astype(float)
     near = nearby_kernels(starts, log_density, kernels, slack)
-    assert len(near.left) < 2000, "something is left out"
+    assert len(near) < 2000, "something is left out"
     r = np.random.default_rng(0)
     direction = r.normal(size=starts.shape)
     moved = starts + slack * direction / np.linalg.norm(direction, axis=1, keepdims=True)
     all_of_them = np.exp(by_definition(moved, X / 0.3, log_w)[0])
-    those = np.exp(by_definition(moved, near.left[:, :-2], near.log_weights)[0])
+    those = np.exp(by_definition(moved, near.x, near.log_weights)[0])
     lower_bound = np.minimum(all_of_them, np.exp(log_density.astype(np.longdouble)))
     assert ((all_of_them - those) <= 2.0**-52 * lower_bound).all()
+
+
+@pytest.mark.parametrize("d", [1, 3, 40])
+def test_coarse_sums_have_three_digits_and_the_others_all(d: int) -> None:
+    X = blobs(700, d, 4)
+    kernels = scale_kernels(X, np.full(700, -np.log(700)), np.sqrt(d))
+    at, offset = X[:90] / np.sqrt(d), np.full(90, -3.0)
+    exact = kernel_sums(at, offset, kernels)
+    coarse = np.arange(90) % 3 == 0
+    mixed = kernel_sums(at, offset, kernels, coarse)
+    np.testing.assert_allclose(mixed[~coarse], exact[~coarse], rtol=1e-12, atol=1e-13)
+    scale = exact[coarse, d, None]
+    assert 0 < np.abs((mixed[coarse] - exact[coarse]) / scale).max() < 1e-3
+
+
+def test_kernels_too_far_for_single_precision_have_no_single_table() -> None:
+    X = np.array([[0.0], [1000.0]])
+    assert scale_kernels(X, np.zeros(2), 1.0).single is None
+    assert scale_kernels(X, np.zeros(2), 100.0).single is not None

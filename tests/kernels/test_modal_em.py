@@ -51,13 +51,14 @@ def test_a_jump_that_lowers_the_density_is_taken_back() -> None:
 
 
 @pytest.mark.parametrize("d", [2, 8, 40])
-def test_jumps_and_near_kernels_change_no_end(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jumps_near_kernels_and_single_precision_change_no_end(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = blobs(1500, d, 9)
     sigma = 0.35 * np.sqrt(d)
     kernels = kernels_of(X, sigma)
     begin = np.full(1500, -np.log(1500))
     fast = ascend(Ascents.begin(X / sigma, begin), kernels)
     monkeypatch.setattr(modal_em, "STEADY", 0.0)
+    monkeypatch.setattr(modal_em, "SHORT_STEP", np.inf)
     monkeypatch.setattr(modal_em, "nearby_kernels", lambda points, log_density, kernels, slack: kernels)
     plain = ascend(Ascents.begin(X / sigma, begin), kernels)
     assert fast.iterations.sum() < plain.iterations.sum()
@@ -105,6 +106,18 @@ def test_a_saddle_is_known_and_left_along_the_rise() -> None:
     rising, directions = rising_directions(moments)
     assert list(rising) == [True, False]
     np.testing.assert_allclose(directions[0], [1, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 5, 30])
+def test_a_bound_on_the_moments_is_one(d: int) -> None:
+    X = blobs(800, d, 3)
+    kernels = kernels_of(X, 0.5 * np.sqrt(d))
+    at = X[:20] / (0.5 * np.sqrt(d))
+    exact, bound = (second_moments(at, log_density(at, kernels), kernels, b)[:, :d] for b in (False, True))
+    excess = np.linalg.eigvalsh(bound - exact)
+    assert excess.min() > -1e-9
+    assert excess.max() < 0.8
+    assert excess.max() > 0.0
 
 
 def test_a_drift_decides_which_way_a_saddle_is_left() -> None:
