@@ -21,6 +21,9 @@ COMMANDS = {
     "plot": ("plot_result", "draw the pictures of a result"),
     "export": ("export_labels", "write the labels of a result as csv"),
     "convert": ("convert_table", "turn a table into HDF5"),
+    "submit": ("submit_batch", "hand commands to SLURM"),
+    "launch": ("launch_ranks", "start a command on the nodes of a SLURM job"),
+    "status": ("show_status", "say how far runs are"),
 }
 
 
@@ -33,8 +36,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The console script."""
-    words = _joined_range(list(sys.argv[1:] if arguments is None else arguments))
-    sys.exit(guarded(_dispatch, words))
+    sys.exit(guarded(_dispatch, list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def main_of(command: str) -> NoReturn:
@@ -72,11 +74,8 @@ def _joined_range(words: list[str]) -> list[str]:
 
 def speaks() -> bool:
     """True on the one process of a job that talks to the user."""
-    rank = next(
-        (os.environ[name] for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK") if name in os.environ),
-        "0",
-    )
-    return rank == "0"
+    names = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+    return next((os.environ[name] for name in names if name in os.environ), "0") == "0"
 
 
 def _dispatch(words: list[str]) -> None:
@@ -84,14 +83,28 @@ def _dispatch(words: list[str]) -> None:
     if not words or words[0] not in COMMANDS:
         parser.parse_args(words or ["--help"])
         raise InputError(f"No command given: use one of {', '.join(COMMANDS)}.")
-    module, text = COMMANDS[words[0]]
-    job = importlib.import_module(f"parallel_mix.jobs.{module}")
+    job = job_of(words[0])
     if not job.PARALLEL and not speaks():
         return  # under mpirun one process does it
-    own = Parser(prog=f"parallel-mix {words[0]}", description=job.__doc__ or text, allow_abbrev=False)
+    job.run(options_of(words))
+
+
+def job_of(command: str) -> Any:
+    """The module of a command."""
+    if command not in COMMANDS:
+        raise InputError(f"There is no command {command!r}: use one of {', '.join(COMMANDS)}.")
+    return importlib.import_module(f"parallel_mix.jobs.{COMMANDS[command][0]}")
+
+
+def options_of(words: Sequence[str]) -> Any:
+    """The options that a command line gives its job."""
+    job = job_of(words[0])
+    own = Parser(prog=f"parallel-mix {words[0]}", description=job.__doc__, allow_abbrev=False)
     add_options(own, job.Options)
-    options = gather(job.Options, vars(own.parse_args(words[1:])))
-    job.run(options)
+    flags = vars(own.parse_args(_joined_range(list(words[1:]))))
+    if "config" not in flags and hasattr(job, "site_file") and (path := job.site_file()):
+        flags["config"] = path
+    return gather(job.Options, flags)
 
 
 def _top_parser() -> Parser:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +22,10 @@ def option(default: Any, text: str, *, read: Any = None, metavar: str | None = N
     return field(default=default, metadata={"help": text, "read": read, "metavar": metavar, **more})
 
 
-def argument(text: str, *, nargs: str | None = None) -> Any:
-    """A positional argument: a path."""
-    return field(metadata={"help": text, "read": Path, "positional": True, "nargs": nargs})
+def argument(text: str, *, nargs: str | None = None, read: Any = Path, default: Any = MISSING) -> Any:
+    """A positional argument: a path, unless it is read otherwise."""
+    metadata = {"help": text, "read": read, "positional": True, "nargs": nargs}
+    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -41,6 +42,13 @@ def positive(text: str) -> int:
     if value < 1:
         raise ValueError("must be a whole number of 1 or more")
     return value
+
+
+def count(text: str) -> int:
+    """A whole number of 0 or more."""
+    if not text.strip().isdigit():
+        raise ValueError("must be a whole number of 0 or more")
+    return int(text)
 
 
 def seconds(text: str) -> float:
@@ -85,8 +93,10 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
     for item in fields(kind):
         data = dict(item.metadata)
         if data.get("positional"):
-            extra = {"nargs": data["nargs"]} if data.get("nargs") else {}
-            parser.add_argument(item.name, type=Path, help=data["help"], **extra)
+            extra: dict[str, Any] = {"nargs": data["nargs"]} if data.get("nargs") else {}
+            if item.default is not MISSING:
+                extra["default"] = argparse.SUPPRESS
+            parser.add_argument(item.name, type=data["read"], help=data["help"], **extra)
             continue
         flags = [flag for flag in (data.get("short"), _flag(item)) if flag]
         common: dict[str, Any] = {"dest": item.name, "default": argparse.SUPPRESS, "help": _help(item)}

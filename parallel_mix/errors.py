@@ -27,6 +27,10 @@ class Stopped(ParallelMixError):
         super().__init__(f"Stopped by {signal.Signals(signum).name}.")
 
 
+class LostRanksError(ParallelMixError):
+    """Processes of the job that have not been heard of: their host is down or cut off."""
+
+
 class SupersededError(ParallelMixError):
     """A later attempt of the same run is under way: this one must write nothing more."""
 

@@ -6,22 +6,29 @@ in MPI: every wait is a poll with a growing sleep, so a signal is seen at once a
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.stop import StopFlag
-from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas_thread, run_task
-from parallel_mix.errors import Failure
+from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas_thread
+from parallel_mix.errors import Failure, LostRanksError
 
-TAG_COMMAND, TAG_RESULT = 1, 2
+TAG_COMMAND, TAG_RESULT, TAG_ALIVE = 1, 2, 3
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
+ALIVE_EVERY = 5.0
+SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "45"))
+"""Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
+LAUNCHERS = ("mpirun", "prterun", "prted", "orted", "orterun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy")
 LAUNCHER_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
@@ -60,6 +67,16 @@ def import_mpi() -> Any:
     return MPI
 
 
+def library() -> str:
+    """What the MPI library calls itself, without starting it."""
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    from mpi4py import MPI
+
+    return str(MPI.Get_library_version()).splitlines()[0].rstrip("\0")
+
+
 def abort_on_exception() -> None:
     """Make an exception that nobody caught end all ranks with code 1, as `python -m mpi4py` does."""
 
@@ -69,6 +86,21 @@ def abort_on_exception() -> None:
         import_mpi().COMM_WORLD.Abort(1)
 
     sys.excepthook = hook
+
+
+def end_launcher() -> None:
+    """End the launcher that started this rank: it would wait for ever for ranks on a host that is gone."""
+    parent = os.getppid()
+    try:
+        name = Path(f"/proc/{parent}/comm").read_text().strip()
+    except OSError:
+        return
+    if name not in LAUNCHERS:
+        return  # under srun it is SLURM's own daemon
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(parent, signum)
+        time.sleep(2.0)
 
 
 class Patience:
@@ -107,6 +139,26 @@ class MpiBackend(Backend):
         self._has_kernel: set[int] = set()
         self._pending = [0] * self.ranks
         self._sends: list[tuple[Any, Any]] = []
+        self.host = socket.gethostname()
+        self._hosts: list[str] = [self.host]
+        self._heard = [time.monotonic()] * self.ranks
+        self._said_alive = self._listened = time.monotonic()
+
+    # all ranks together, before the work
+
+    @property
+    def library(self) -> str:
+        """What the MPI library calls itself."""
+        return str(self._mpi.Get_library_version()).splitlines()[0].rstrip("\0")
+
+    def from_first(self, value: Any) -> Any:
+        """Rank 0's value, on every rank."""
+        return self.comm.bcast(value, root=0)
+
+    def facts_of_all(self, facts: Any) -> list[Any]:
+        """What each rank has to say, on every rank."""
+        self._hosts = self.comm.allgather(self.host)
+        return list(self.comm.allgather(facts))
 
     # rank 0
 
@@ -147,9 +199,26 @@ class MpiBackend(Backend):
                 if call == self._call:
                     self._pending[rank] -= 1
                     found.append((index, result))
+            self._listen()
             if found or self.stop.signum or time.perf_counter() > until:
                 return found
             pause = patience.pause(computing=self._pending[0] > 0)
+
+    def _listen(self) -> None:
+        """Note who is there; raise where somebody has been silent for too long."""
+        now = time.monotonic()
+        self._receive(TAG_ALIVE)
+        if now - self._listened > ALIVE_EVERY:  # nobody was listened to meanwhile: nobody can be blamed
+            self._heard = [now] * self.ranks
+        self._listened = now
+        lost = [rank for rank in range(1, self.ranks) if now - self._heard[rank] > SILENCE]
+        if lost:
+            hosts = ", ".join(sorted({self._hosts[rank] for rank in lost if rank < len(self._hosts)}))
+            ranks = ", ".join(map(str, lost))
+            raise LostRanksError(
+                f"Rank {ranks} on {hosts or 'an unknown host'} has not been heard of for {SILENCE:g} s: the host is "
+                "down or cut off. What was finished is kept: the same command goes on from there."
+            )
 
     def close(self) -> None:
         """End the other ranks and leave last."""
@@ -166,6 +235,7 @@ class MpiBackend(Backend):
         patience, pause = Patience(), 0.0
         while True:
             busy = False
+            self._say_alive()
             for _, message in self._receive(TAG_COMMAND, source=0):
                 busy = True
                 verb, *rest = message
@@ -190,7 +260,17 @@ class MpiBackend(Backend):
 
     def _load(self, recipe: Recipe) -> Any:
         """The context, or why this rank has none; rank 0 hears of it with the first task."""
-        return run_task(lambda _, recipe: recipe.load(), None, 0, recipe, f"rank {self.rank}")
+        self._local.begin(lambda _, recipe: recipe.load())
+        self._local.submit(0, recipe)
+        while not (found := self._local.results(timeout=0.02)):
+            self._say_alive()
+        return found[0][1]
+
+    def _say_alive(self) -> None:
+        now = time.monotonic()
+        if now - self._said_alive > ALIVE_EVERY:
+            self._said_alive = now
+            self._send(None, 0, TAG_ALIVE)
 
     # both sides
 
@@ -202,7 +282,9 @@ class MpiBackend(Backend):
         found: list[tuple[int, Any]] = []
         wanted = self._mpi.ANY_SOURCE if source < 0 else source
         while (message := self.comm.improbe(wanted, tag, self._status)) is not None:
-            found.append((self._status.Get_source(), message.recv()))
+            rank = self._status.Get_source()
+            found.append((rank, message.recv()))
+            self._heard[rank] = time.monotonic()
         if self._sends:
             self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
         return found
@@ -219,7 +301,7 @@ class MpiBackend(Backend):
         patience = Patience()
         until = time.perf_counter() + seconds
         while not done():
-            for tag in (TAG_COMMAND, TAG_RESULT):
+            for tag in (TAG_COMMAND, TAG_RESULT, TAG_ALIVE):
                 self._receive(tag)  # late messages of a stopped run: taken and dropped
             if time.perf_counter() > until:
                 sys.stderr.write(f"parallel-mix: {socket.gethostname()}: other ranks did not leave in {seconds:g} s.\n")

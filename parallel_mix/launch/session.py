@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
 from collections.abc import Callable
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.config import CommonOptions
-from parallel_mix.errors import InputError, ParallelMixError
+from parallel_mix.errors import InputError, LostRanksError, ParallelMixError
 
 
 def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> None:
     """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile."""
     from parallel_mix.backends.mpi import launched_by_mpi, launched_rank, launched_size
+    from parallel_mix.launch.rank_checks import refuse_lone_copies
 
     if options.only_task is not None:
         from parallel_mix.backends.one_task import OneTask
@@ -22,6 +25,8 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> N
             return
         work(OneTask(options.only_task))
         return
+    if options.backend in (None, "mpi", "serial"):
+        refuse_lone_copies()
     name = options.backend or ("mpi" if launched_by_mpi() else "serial")
     stop = StopFlag()
     stop.listen()
@@ -50,7 +55,8 @@ def _open(name: str, options: CommonOptions, stop: StopFlag) -> Backend:
 
 def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend], None]) -> None:
     try:
-        from parallel_mix.backends.mpi import MpiBackend, abort_on_exception, import_mpi
+        from parallel_mix.backends.mpi import MpiBackend, abort_on_exception, end_launcher, import_mpi
+        from parallel_mix.launch.rank_checks import check_ranks
 
         MPI = import_mpi()
     except ImportError as error:
@@ -59,11 +65,21 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
         ) from None
     abort_on_exception()
     backend = MpiBackend(options.threads, stop)
+    try:
+        check_ranks(backend, options)
+    except InputError:
+        backend.close()
+        raise
     if backend.rank > 0:
         backend.serve()
         return
     try:
         work(backend)
+    except LostRanksError as error:
+        sys.stderr.write(f"parallel-mix: {error}\n")
+        sys.stderr.flush()
+        end_launcher()
+        os._exit(error.exit_code)  # MPI would wait for those that are lost
     except ParallelMixError:
         backend.close()
         raise

@@ -27,6 +27,37 @@ COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
 
 
+def status_path(output: Path) -> Path:
+    """Where a run that writes `output` says how far it is."""
+    return output.with_name(output.name + ".progress.json")
+
+
+def read_status(path: Path) -> dict[str, Any]:
+    """What a run says of itself; nothing where it says nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def note_queued(output: Path, job: str) -> None:
+    """Say that a run waits in a queue, unless one is under way."""
+    path = status_path(output)
+    before = read_status(path)
+    if before.get("state") == "running":
+        return
+    attempt = 0 if before.get("state", "done") == "done" else int(before.get("attempt", 0))
+    kept = {key: before.get(key, 0) for key in ("done", "total", "launch")}
+    waiting = {
+        "state": "queued",
+        "message": f"waits as job {job}",
+        "job": job,
+        "attempt": attempt,
+        "output": str(output),
+    }
+    write_json(path, {**kept, **waiting})
+
+
 class KeptRun:
     """A run whose state is kept: `models.run.Run` with files behind it."""
 
@@ -43,8 +74,8 @@ class KeptRun:
         self.identity = identity
         self.progress = progress
         self.checkpoint = output.with_name(output.name + ".checkpoint")
-        self.status = output.with_name(output.name + ".progress.json")
-        before = self._read_status()
+        self.status = status_path(output)
+        before = read_status(self.status)
         self.attempt = 1 if before.get("state", "done") == "done" else int(before.get("attempt", 0)) + 1
         self.launch = int(before.get("launch", 0)) + 1
         if fresh:
@@ -132,18 +163,13 @@ class KeptRun:
                 "host": socket.gethostname(),
                 "process": os.getpid(),
                 "output": str(self.output),
+                "job": os.environ.get("SLURM_JOB_ID"),
             },
         )
 
-    def _read_status(self) -> dict[str, Any]:
-        with contextlib.suppress(OSError, ValueError):
-            found = json.loads(self.status.read_text(encoding="utf-8"))
-            return found if isinstance(found, dict) else {}
-        return {}
-
     def _yield_to_later_attempt(self) -> None:
         """A run that was cut off and replaced must not write over its successor's checkpoint."""
-        other = self._read_status()
+        other = read_status(self.status)
         if int(other.get("launch", 0)) > self.launch:
             raise SupersededError(
                 f"Attempt {other.get('attempt')} of this run is under way on {other.get('host')}: this one, attempt "

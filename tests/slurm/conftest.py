@@ -1,34 +1,40 @@
-"""A private, throw-away SLURM of two nodes on this host: real munged, slurmctld and slurmd on ports of their own."""
+"""A private, throw-away SLURM of three nodes, each a host of its own: real munged, slurmctld and slurmd."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import MPI_ENVIRONMENT
+from tests.conftest import BIN, MPI_ENVIRONMENT
+from tests.slurm.hosts import Hosts
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol")
+NODES = 3
+NET = "10.79.0"
+PORT = 17300
 CONFIGURATION = """
 ClusterName=parallelmixtest
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({net}.254)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={root}/munge.socket,cred_expire=5
 CredType=cred/munge
 SlurmctldPort={port}
+SlurmdPort={slurmd_port}
 SlurmctldPidFile={root}/slurmctld.pid
 SlurmdPidFile={root}/slurmd.%n.pid
 SlurmdSpoolDir={root}/spool.%n
-TmpFS={root}/tmp.%n
 StateSaveLocation={root}/state
 SlurmctldLogFile={root}/slurmctld.log
 SlurmdLogFile={root}/slurmd.%n.log
@@ -45,74 +51,123 @@ SelectTypeParameters=CR_CPU
 ReturnToService=2
 KillWait=3
 InactiveLimit=0
+MinJobAge=600
+SlurmdTimeout=30
+MessageTimeout=10
 PropagateResourceLimits=NONE
+EnforcePartLimits=ALL
 MailProg=/bin/true
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={port1} CPUs=4 RealMemory=8000 State=UNKNOWN
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={port2} CPUs=4 RealMemory=8000 State=UNKNOWN
-PartitionName=debug Nodes=n[1-2] Default=YES MaxTime=INFINITE DefaultTime=10 State=UP
+{nodes}
+PartitionName=debug Nodes=n[1-{count}] Default=YES MaxTime=60 DefaultTime=10 State=UP
 """
 
 
+@dataclass
+class Cluster:
+    """What a test needs of the cluster."""
+
+    environment: dict[str, str]
+    hosts: Hosts
+
+    def run(self, *words: object, timeout: float = 60, **more: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(w) for w in words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            **more,  # type: ignore[call-overload]
+        )
+
+    def parallel_mix(self, folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+        return self.run(BIN / "parallel-mix", *words, cwd=folder)
+
+    def submit(self, folder: Path, *words: object) -> list[str]:
+        """Jobs of `parallel-mix submit`."""
+        done = self.parallel_mix(folder, "submit", *words)
+        assert done.returncode == 0, done.stderr
+        return [line.split()[0] for line in done.stdout.splitlines()]
+
+    def state(self, job: str) -> str:
+        found = self.run("squeue", "-h", "-a", "--states=all", f"--jobs={job}", "-o", "%T").stdout.split()
+        return found[0] if found else "gone"
+
+    def wait(self, condition: Callable[[], object], folder: Path, seconds: float = 90) -> None:
+        until = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > until:
+                queue = self.run("squeue", "-a", "--states=all").stdout
+                logs = "".join(f"--- {p.name}\n{p.read_text()}" for p in folder.glob("*.log"))
+                raise AssertionError(f"{queue}\n{logs}")
+            time.sleep(0.1)
+
+    def wait_done(self, job: str, folder: Path, seconds: float = 90) -> str:
+        """The state in which a job ended."""
+        ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "gone")
+        self.wait(lambda: self.state(job) in ended, folder, seconds)
+        return self.state(job)
+
+
 @pytest.fixture(scope="session")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment in which srun and sbatch reach the private cluster."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A SLURM that is up."""
     if os.geteuid() != 0 or not all(shutil.which(name) for name in PROGRAMS):
         pytest.skip("SLURM is not installed here, or this is not root (.ci/run installs it from Debian)")
+    if reason := Hosts.why_not():
+        pytest.skip(reason)
+    base = tmp_path_factory.getbasetemp()
     root = tmp_path_factory.mktemp("slurm")
-    started: list[subprocess.Popen[bytes]] = []
+    hosts = Hosts(root, "n", NODES, NET, [base])
+    daemons: list[subprocess.Popen[bytes]] = []
 
     def start(*words: object) -> None:
-        log = (root / f"{Path(str(words[0])).name}-{len(started)}.out").open("wb")
-        started.append(subprocess.Popen([str(w) for w in words], stdout=log, stderr=log, start_new_session=True))
+        with (root / f"{Path(str(words[0])).name}.out").open("wb") as log:
+            daemons.append(subprocess.Popen([str(w) for w in words], stdout=log, stderr=log, start_new_session=True))
 
-    for folder in ("state", "spool.n1", "spool.n2", "tmp.n1", "tmp.n2"):
+    for folder in ("state", *(f"spool.n{i}" for i in range(1, NODES + 1))):
         (root / folder).mkdir()
     root.chmod(0o755)
     key = root / "munge.key"
     key.write_bytes(secrets.token_bytes(1024))
     key.chmod(0o400)
     munge = {name: root / f"munge.{name}" for name in ("socket", "pid", "log", "seed")}
-    start(
-        "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={munge['socket']}",
-        f"--pid-file={munge['pid']}", f"--log-file={munge['log']}", f"--seed-file={munge['seed']}",
-    )  # fmt: skip
-    port = 17300
     configuration = root / "slurm.conf"
+    nodes = "\n".join(f"NodeName=n{i} NodeAddr={NET}.{i} CPUs=4 RealMemory=8000" for i in range(1, NODES + 1))
+    host = socket.gethostname().split(".")[0]
     configuration.write_text(
-        CONFIGURATION.format(
-            host=socket.gethostname().split(".")[0], root=root, port=port, port1=port + 1, port2=port + 2
-        )
+        CONFIGURATION.format(host=host, net=NET, root=root, port=PORT, slurmd_port=PORT + 1, nodes=nodes, count=NODES)
     )
     more = {"SLURM_CONF": str(configuration), **MPI_ENVIRONMENT}
-    environment = {**os.environ, **more}
-    os.environ["SLURM_CONF"] = str(configuration)
+    made = Cluster({**os.environ, **more}, hosts)
     try:
+        hosts.up()
+        start(
+            "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={munge['socket']}",
+            f"--pid-file={munge['pid']}", f"--log-file={munge['log']}", f"--seed-file={munge['seed']}",
+        )  # fmt: skip
+        until = time.monotonic() + 10
+        while not munge["socket"].exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        os.environ["SLURM_CONF"] = str(configuration)
         start("slurmctld", "-D", "-c", "-f", configuration)
-        for node in ("n1", "n2"):
-            start("slurmd", "-D", "-N", node, "-f", configuration)
+        for i in range(1, NODES + 1):
+            hosts.start(i, ["slurmd", "-D", "-N", f"n{i}", "-f", configuration], root / f"slurmd.n{i}.out")
         until = time.monotonic() + 30
-        while True:
-            words = ["sinfo", "-h", "-N", "-t", "idle", "-o", "%N"]
-            idle = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=30).stdout.split()
-            if len(set(idle)) == 2:
-                break
+        while len(set(made.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").stdout.split())) < NODES:
             if time.monotonic() > until:
                 pytest.skip("SLURM did not come up here: " + (root / "slurmctld.log").read_text()[-500:])
             time.sleep(0.1)
-        yield environment
-        subprocess.run(["scancel", "--user=root"], env=environment, check=False, timeout=30)
+        yield made
+        made.run("scancel", "--user=root")
         until = time.monotonic() + 20
-        queue = ["squeue", "-h", "-o", "%A"]
-        while subprocess.run(queue, env=environment, capture_output=True, timeout=30).stdout.strip():
-            if time.monotonic() > until:
-                break
+        while made.run("squeue", "-h", "-o", "%A").stdout.strip() and time.monotonic() < until:
             time.sleep(0.2)
     finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
         os.environ.pop("SLURM_CONF", None)
+        hosts.down()
+        for process in reversed(daemons):
+            process.terminate()
+        for process in daemons:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=10)
+            process.kill()

@@ -1,0 +1,52 @@
+"""Start a command on all ranks of a SLURM job, watch over it, and requeue the job at its time limit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+from parallel_mix.config import argument, count, option
+
+PARALLEL = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `parallel-mix launch`."""
+
+    words: list[str] = argument("-- and a command of parallel-mix with its words", nargs="+", read=str)
+    launcher: str | None = option(
+        None, "'srun --mpi=pmix', 'srun --mpi=pmi2', 'mpirun' or 'none' (default: what SLURM and MPI share)"
+    )
+    max_requeue: int = option(0, "requeue the job at its time limit, at most so often", read=count, metavar="N")
+
+
+def run(options: Options) -> None:
+    """Choose, start, wait."""
+    from parallel_mix.cli import job_of, options_of
+    from parallel_mix.errors import InputError
+    from parallel_mix.launch import slurm
+    from parallel_mix.launch.supervisor import LAUNCHERS, Supervisor, choose_launcher, launch_words, mpi_library
+
+    launcher = options.launcher
+    if launcher is not None and launcher not in LAUNCHERS:
+        raise InputError(f"--launcher {launcher!r} is none of: {', '.join(LAUNCHERS)}.")
+    index = os.environ.get("SLURM_ARRAY_TASK_ID")
+    given = [word.replace("%a", index) for word in options.words] if index else options.words
+    command = options_of(given)
+    on_ranks = job_of(given[0]).PARALLEL and getattr(command, "backend", None) in (None, "mpi")
+    if not on_ranks:
+        launcher = "none"
+    elif launcher is None:
+        launcher = choose_launcher(mpi_library(), slurm.mpi_kinds() if slurm.job_id() else ())
+    words = [*launch_words(launcher), sys.executable, "-m", "parallel_mix", *given]
+    code = Supervisor(words, getattr(command, "output", None), options.max_requeue).run()
+    if code:
+        raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("launch")

@@ -1,0 +1,38 @@
+"""Say how far runs are: state, time left, attempts, last words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from parallel_mix.config import argument, option
+
+PARALLEL = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `parallel-mix status`."""
+
+    outputs: list[Path] | None = argument("outputs of runs, or folders (default: this one)", nargs="*", default=None)
+    json: bool = option(False, "print JSON for scripts")
+
+
+def run(options: Options) -> None:
+    """Read, print."""
+    from parallel_mix.launch.run_status import find, gather, line
+
+    runs = gather(find(options.outputs or [Path()]))
+    if options.json:
+        print(json.dumps(runs, indent=1))
+    elif runs:
+        print("\n".join(line(run) for run in runs))
+    else:
+        print("No runs here.")
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("status")

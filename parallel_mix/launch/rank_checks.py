@@ -1,0 +1,109 @@
+"""Do the processes of a job belong together? Found out before the work, in words, not after a night."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parallel_mix import __version__
+from parallel_mix.backends.mpi import launched_by_mpi, launched_size
+from parallel_mix.config import CommonOptions
+from parallel_mix.errors import InputError
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.mpi import MpiBackend
+
+HINT = "Start it by `srun --mpi=pmix` (Open MPI), `srun --mpi=pmi2` (MPICH), `mpirun`, or `parallel-mix launch --`."
+
+
+def refuse_lone_copies() -> None:
+    """Stop where srun started several processes that know nothing of each other."""
+    tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", "1"))
+    if tasks > 1 and not launched_by_mpi():
+        raise InputError(f"srun started {tasks} copies of this program that do not know of each other. {HINT}")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one rank sees."""
+
+    host: str
+    version: str
+    inputs: tuple[tuple[str, int | None], ...]  # sizes; None: not there
+    cores: frozenset[int]
+    threads: int
+    sees_output: bool
+
+
+def check_ranks(backend: MpiBackend, options: CommonOptions) -> None:
+    """Compare what the ranks see; rank 0 raises, the others go on to serve and are told to leave."""
+    expected = launched_size()
+    if backend.ranks != expected:
+        raise InputError(
+            f"{expected} processes were started, but MPI sees {backend.ranks}: the launcher and the MPI library "
+            f"({backend.library}) do not fit together. {HINT}"
+        )
+    if backend.ranks == 1:
+        return
+    marker: Path = backend.from_first(_mark(options.output.absolute()) if backend.rank == 0 else None)
+    try:
+        found = backend.facts_of_all(_facts(backend, options, marker))
+    finally:
+        if backend.rank == 0 and marker.is_file():
+            marker.unlink()
+    if backend.rank == 0:
+        _compare(found, options)
+
+
+def _mark(output: Path) -> Path:
+    """A file beside the output that only ranks with the same folder see."""
+    marker = output.with_name(f".{output.name}.seen-{secrets.token_hex(4)}")
+    try:
+        marker.touch()
+    except OSError:  # why the folder cannot be written is said elsewhere, better
+        return Path(os.devnull)
+    return marker
+
+
+def _facts(backend: MpiBackend, options: CommonOptions, marker: Path) -> Facts:
+    paths = [getattr(options, name) for name in ("input", "model") if getattr(options, name, None)]
+    sizes = tuple((str(path), path.stat().st_size if path.exists() else None) for path in paths)
+    cores = frozenset(os.sched_getaffinity(0))
+    return Facts(backend.host, __version__, sizes, cores, backend.threads, marker.exists())
+
+
+def _compare(found: Sequence[Facts], options: CommonOptions) -> None:
+    first = found[0]
+    for rank, other in enumerate(found):
+        if other.version != first.version:
+            raise InputError(
+                f"Rank {rank} on {other.host} runs parallel-mix {other.version}, rank 0 on {first.host} "
+                f"{first.version}: install the same version everywhere."
+            )
+        for (path, size), (_, here) in zip(other.inputs, first.inputs, strict=True):
+            if size != here:
+                what = "is not there" if size is None else f"has {size:,} bytes"
+                raise InputError(
+                    f"{path} {what} on {other.host}, and has {here or 0:,} bytes on {first.host}: put it where all "
+                    "nodes see the same file."
+                )
+        if not other.sees_output:
+            raise InputError(
+                f"{options.output.absolute().parent} is not the same folder on {other.host} as on {first.host}: the "
+                "output must be where all nodes see it."
+            )
+    threads_on: Counter[str] = Counter()
+    for facts in found:
+        threads_on[facts.host] += facts.threads
+    for host, threads in threads_on.items():
+        cores = len(frozenset().union(*(f.cores for f in found if f.host == host)))
+        if threads > cores and not options.quiet:
+            sys.stderr.write(
+                f"parallel-mix: {threads} compute threads share {cores} cores on {host}: fewer ranks would be faster.\n"
+            )

@@ -1,0 +1,73 @@
+"""How far runs are, from what they say of themselves and from the queue; never from an HDF5 file in use."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from parallel_mix.launch import slurm
+from parallel_mix.progress import clock
+from parallel_mix.store.checkpoints import read_status, status_path
+
+SILENT = 60.0
+ENDING = ".progress.json"
+
+
+def find(paths: Sequence[Path]) -> list[Path]:
+    """Status files of these outputs, or of all runs in the folders among them."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(path.glob(f"*{ENDING}"), key=lambda p: p.stat().st_mtime)
+        else:
+            found.append(path if path.name.endswith(ENDING) else status_path(path))
+    return found
+
+
+def gather(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """What is known of each run; an absent status file is a state of its own."""
+    runs = []
+    for path in paths:
+        found = read_status(path)
+        run = {"run": str(path)[: -len(ENDING)], "state": "unknown", **found}
+        if found:
+            run["silent"] = max(0.0, time.time() - path.stat().st_mtime)
+        runs.append(run)
+    queue = slurm.queue([str(run["job"]) for run in runs if run.get("job")])
+    for run in runs:
+        state, reason = queue.get(str(run.get("job")), ("", ""))
+        run["queue"] = f"{state}{f' ({reason})' if reason not in ('', 'None') else ''}"
+        _correct(run, state)
+    return runs
+
+
+def _correct(run: dict[str, Any], queue: str) -> None:
+    """A run that was killed cannot say so."""
+    over = queue in ("CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+    if run["state"] in ("running", "queued", "stopping") and over:
+        run["state"] = "killed" if run["state"] != "queued" else "cancelled"
+        run["message"] = f"SLURM says {queue}; the same command goes on from its checkpoint"
+    elif run["state"] == "running" and run.get("silent", 0.0) > SILENT and queue not in ("RUNNING", "PENDING"):
+        run["state"] = "silent"
+        run["message"] = f"no sign of life for {clock(run['silent'])}; last: {run.get('message')}"
+
+
+def line(run: dict[str, Any]) -> str:
+    """One run in one line."""
+    if run["state"] == "unknown":
+        return f"{run['run']}: no run has begun here"
+    done, total, left = run.get("done") or 0, run.get("total") or 0, run.get("seconds_left")
+    parts = [run["state"]]
+    if total and run["state"] != "done":
+        parts.append(f"{done:,.0f} of {total:,.0f} ({min(done / total, 1.0):.0%})")
+    if left and run["state"] == "running":
+        parts.append(f"{clock(left)} left")
+    if run["state"] == "done":
+        parts.append(f"in {clock(run.get('seconds', 0.0))}")
+    parts.append(f"attempt {run.get('attempt', 1)}" if run.get("attempt") else "")
+    if run.get("job"):
+        parts.append(f"job {run['job']}{' ' + run['queue'] if run['queue'] else ''}")
+    parts.append(str(run.get("message") or "") if run["state"] != "done" else "")
+    return f"{run['run']}: " + ", ".join(part for part in parts if part)

@@ -1,0 +1,81 @@
+"""From checked commands to jobs in the queue."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from parallel_mix.errors import InputError
+from parallel_mix.launch import slurm
+from parallel_mix.launch.batch_script import Stage
+from parallel_mix.store.checkpoints import note_queued
+
+NOT_IN_A_JOB = ("submit", "launch", "status")
+LOCAL_KINDS = ("tmpfs", "ramfs", "devtmpfs")
+LOCAL_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (named to warn of them)
+
+
+def here() -> Path:
+    """The folder jobs will run in."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise InputError(
+            "The folder you are in has been deleted: change to another one and submit from there."
+        ) from None
+
+
+def stages(words: Sequence[str], is_parallel: Callable[[str], bool]) -> list[Stage]:
+    """The commands between the --then."""
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == "--then":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    if not all(parts):
+        raise InputError("A command is missing before or after --then.")
+    for part in parts:
+        if part[0] in NOT_IN_A_JOB:
+            raise InputError(f"{part[0]} is not for a job's inside: submit what it would submit.")
+    return [Stage(tuple(part), is_parallel(part[0])) for part in parts]
+
+
+def submit_chain(
+    chain: Sequence[Stage],
+    scripts: Sequence[str],
+    folder: Path,
+    inputs: Sequence[Path],
+    outputs: Sequence[Path | None],
+) -> list[str]:
+    """Submit the scripts, each to begin when the one before is done; the numbers of their jobs."""
+    for path in inputs:
+        if not (folder / path).exists():
+            raise InputError(f"{path} is not there.")
+    jobs: list[str] = []
+    for stage, script, output in zip(chain, scripts, outputs, strict=True):
+        jobs.append(slurm.submit(script, folder, jobs[-1] if jobs else None))
+        waits = f" after {jobs[-2]}" if len(jobs) > 1 else ""
+        print(f"{jobs[-1]}  {stage.command}{waits}", flush=True)
+        if stage.parallel and output:
+            note_queued(folder / output, jobs[-1])
+    return jobs
+
+
+def warn_of_local_folders(folders: Sequence[Path]) -> None:
+    """Say which of the folders other nodes will hardly see."""
+    mounts = sorted(_mounts(), key=lambda mount: len(str(mount[0])))
+    for folder in sorted(set(folders)):
+        place = folder.resolve()
+        kind = next((kind for at, kind in reversed(mounts) if place.is_relative_to(at)), "")
+        if kind in LOCAL_KINDS or any(place.is_relative_to(local) for local in LOCAL_FOLDERS):
+            sys.stderr.write(f"parallel-mix: {folder} is on this machine alone, it seems: other nodes do not see it.\n")
+
+
+def _mounts() -> list[tuple[Path, str]]:
+    try:
+        lines = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    return [(Path(at.replace("\\040", " ")), kind) for _, at, kind, *_ in (line.split(" ") for line in lines)]
