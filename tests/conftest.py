@@ -14,11 +14,8 @@ import pytest
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[1]
-MPI_ENVIRONMENT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+MPI_ENVIRONMENT = {**AS_ROOT, "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 UNDER_MPI = "OMPI_COMM_WORLD_SIZE" in os.environ
 
 Program = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -6,10 +6,9 @@ in MPI: every wait is a poll with a growing sleep, so a signal is seen at once a
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -88,19 +87,31 @@ def abort_on_exception() -> None:
     sys.excepthook = hook
 
 
-def end_launcher() -> None:
-    """End the launcher that started this rank: it would wait for ever for ranks on a host that is gone."""
+def _launcher() -> int | None:
+    """The launcher that started this rank; under srun it is SLURM's own daemon, and not ours to end."""
     parent = os.getppid()
     try:
         name = Path(f"/proc/{parent}/comm").read_text().strip()
     except OSError:
+        return None
+    return parent if name in LAUNCHERS else None
+
+
+def end_launcher(after: int = 0) -> None:
+    """End the launcher, which would wait for ever for ranks on a host that is gone.
+
+    With `after`, only if this rank is still there so many seconds later. It takes a process beside this one: the
+    launcher, asked to end, ends this one first and then goes on waiting.
+    """
+    parent = _launcher()
+    if parent is None:
         return
-    if name not in LAUNCHERS:
-        return  # under srun it is SLURM's own daemon
-    for signum in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(parent, signum)
-        time.sleep(2.0)
+    wait = f"kill -0 {os.getpid()} 2>/dev/null || exit 0; sleep 1; " * after
+    end = f"kill {parent}; sleep 3; kill -9 {parent}; kill -9 {os.getpid()}"
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen(
+        ["/bin/sh", "-c", wait + end], stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True
+    )
 
 
 class Patience:
@@ -296,6 +307,8 @@ class MpiBackend(Backend):
         self._until(lambda: all(request.Test() for request, _ in self._sends))
         barrier = self.comm.Ibarrier()
         self._until(barrier.Test)
+        if self.rank == 0 and len(set(self._hosts)) > 1:
+            end_launcher(after=20)
 
     def _until(self, done: Callable[[], bool], seconds: float = 30.0) -> None:
         patience = Patience()
@@ -305,5 +318,7 @@ class MpiBackend(Backend):
                 self._receive(tag)  # late messages of a stopped run: taken and dropped
             if time.perf_counter() > until:
                 sys.stderr.write(f"parallel-mix: {socket.gethostname()}: other ranks did not leave in {seconds:g} s.\n")
-                self.comm.Abort(1)
+                if self.rank == 0:
+                    end_launcher()
+                os._exit(1)  # Abort would wait for them, too
             time.sleep(patience.pause(computing=False))

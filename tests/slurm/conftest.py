@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, MPI_ENVIRONMENT
+from tests.conftest import AS_ROOT, BIN
 from tests.slurm.hosts import Hosts
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol")
@@ -137,7 +137,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     configuration.write_text(
         CONFIGURATION.format(host=host, net=NET, root=root, port=PORT, slurmd_port=PORT + 1, nodes=nodes, count=NODES)
     )
-    more = {"SLURM_CONF": str(configuration), **MPI_ENVIRONMENT}
+    more = {"SLURM_CONF": str(configuration), **AS_ROOT}
     made = Cluster({**os.environ, **more}, hosts)
     try:
         hosts.up()

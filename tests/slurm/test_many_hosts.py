@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.conftest import BIN, assert_same_result, blobs, environment, parallel_mix
+from tests.conftest import AS_ROOT, BIN, assert_same_result, blobs, parallel_mix
 from tests.slurm.hosts import Hosts
 
 NAMES = ["h1", "h2", "h3", "h4"]
@@ -50,7 +51,7 @@ def command(folder: Path, source: Path, output: str, *options: str) -> tuple[lis
     agent = folder / "agent"
     words = [str(agent), "h1", str(BIN / "mpirun"), "--prtemca", "plm_ssh_agent", str(agent)]
     words += ["--host", ",".join(f"{name}:2" for name in NAMES), str(BIN / "parallel-mix"), "hmac", str(source)]
-    return [*words, "-o", str(folder / output), *options], environment(PARALLEL_MIX_SILENCE="15")
+    return [*words, "-o", str(folder / output), *options], {**os.environ, **AS_ROOT, "PARALLEL_MIX_SILENCE": "15"}
 
 
 def test_four_hosts_give_the_same_bits(hosts: Hosts, tmp_path: Path) -> None:
@@ -60,11 +61,12 @@ def test_four_hosts_give_the_same_bits(hosts: Hosts, tmp_path: Path) -> None:
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "mpi, 8 at a time" in done.stderr
+    assert "on h1: fewer ranks" not in done.stderr, "two ranks a host"
     assert_same_result(tmp_path / "serial.h5", tmp_path / "out.h5")
 
 
 def test_a_host_that_is_cut_off_ends_the_run_and_is_named(hosts: Hosts, tmp_path: Path) -> None:
-    np.save(tmp_path / "long.npy", blobs(20_000, 8, 9))
+    np.save(tmp_path / "long.npy", blobs(40_000, 8, 9))
     words, env = command(tmp_path, tmp_path / "long.npy", "out.h5", *LONG)
     with (tmp_path / "out.txt").open("wb") as out:
         process = subprocess.Popen(words, env=env, stdout=out, stderr=out)
@@ -72,6 +74,7 @@ def test_a_host_that_is_cut_off_ends_the_run_and_is_named(hosts: Hosts, tmp_path
     while not (tmp_path / "out.h5.checkpoint").exists():
         assert time.monotonic() < until, (tmp_path / "out.txt").read_text()
         time.sleep(0.05)
+    time.sleep(1.0)
     hosts.cut(3)
     try:
         process.wait(timeout=90)
