@@ -23,6 +23,7 @@ COMMANDS = {
     "convert": ("convert_table", "turn a table into HDF5"),
     "submit": ("submit_batch", "hand commands to SLURM"),
     "launch": ("launch_ranks", "start a command on the nodes of a SLURM job"),
+    "doctor": ("check_setup", "find out what is wrong with a set-up"),
     "status": ("show_status", "say how far runs are"),
 }
 

@@ -95,7 +95,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
         if data.get("positional"):
             extra: dict[str, Any] = {"nargs": data["nargs"]} if data.get("nargs") else {}
             if item.default is not MISSING:
-                extra["default"] = argparse.SUPPRESS
+                extra["default"] = item.default
             parser.add_argument(item.name, type=data["read"], help=data["help"], **extra)
             continue
         flags = [flag for flag in (data.get("short"), _flag(item)) if flag]

@@ -171,6 +171,28 @@ class MpiBackend(Backend):
         self._hosts = self.comm.allgather(self.host)
         return list(self.comm.allgather(facts))
 
+    def round_trips(self, sizes: tuple[int, ...], times: int = 10) -> list[tuple[float, ...]]:
+        """Shortest time of a message there and back, for each size, from rank 0 to each other rank."""
+        found: list[tuple[float, ...]] = []
+        for rank in range(1, self.ranks):
+            if self.rank not in (0, rank):
+                continue
+            best = []
+            for size in sizes:
+                room, seconds = bytearray(size), []
+                for _ in range(times):
+                    began = time.perf_counter()
+                    if self.rank == 0:
+                        self.comm.Send(room, dest=rank)
+                        self.comm.Recv(room, source=rank)
+                    else:
+                        self.comm.Recv(room, source=0)
+                        self.comm.Send(room, dest=0)
+                    seconds.append(time.perf_counter() - began)
+                best.append(min(seconds))
+            found.append(tuple(best))
+        return found
+
     # rank 0
 
     def share(self, recipe: Recipe) -> None:
@@ -235,7 +257,7 @@ class MpiBackend(Backend):
         """End the other ranks and leave last."""
         for rank in range(1, self.ranks):
             self._send(("close",), rank, TAG_COMMAND)
-        self._leave()
+        self.leave()
 
     # the other ranks
 
@@ -251,7 +273,7 @@ class MpiBackend(Backend):
                 busy = True
                 verb, *rest = message
                 if verb == "close":
-                    self._leave()
+                    self.leave()
                     return
                 if verb == "share":
                     self._local.context = self._load(rest[0])
@@ -300,7 +322,7 @@ class MpiBackend(Backend):
             self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
         return found
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Pass a barrier together, so that no rank's early exit makes the launcher kill the others."""
         self._local.close()
         self._blas.restore_original_limits()

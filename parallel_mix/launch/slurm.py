@@ -63,7 +63,7 @@ def mpi_kinds() -> tuple[str, ...]:
         stdin=subprocess.DEVNULL,
     )
     found = re.findall(r"[a-z][a-z0-9_]+", (done.stdout + done.stderr).split("are", 1)[-1])
-    return tuple(kind for kind in found if kind.startswith(("pmi", "cray")))
+    return tuple(dict.fromkeys(kind for kind in found if kind.startswith(("pmi", "cray"))))
 
 
 def job_id() -> str | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.launch import slurm
 from parallel_mix.launch.batch_script import Stage
 from parallel_mix.store.checkpoints import note_queued
 
-NOT_IN_A_JOB = ("submit", "launch", "status")
+NOT_IN_A_JOB = ("submit", "launch", "status", "doctor")
 LOCAL_KINDS = ("tmpfs", "ramfs", "devtmpfs")
 LOCAL_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (named to warn of them)
 
@@ -61,6 +62,28 @@ def submit_chain(
         if stage.parallel and output:
             note_queued(folder / output, jobs[-1])
     return jobs
+
+
+def wait_for(script: str, folder: Path, name: str, seconds: float = 300.0) -> str:
+    """Submit a script and wait; what it said."""
+    job = slurm.submit(script, folder)
+    sys.stderr.write(f"parallel-mix: job {job} is submitted.\n")
+    log, until = folder / f"{name}-{job}.log", time.monotonic() + seconds
+    while True:
+        state, reason = slurm.queue([job]).get(job, ("gone", ""))
+        if state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"):
+            break
+        if time.monotonic() > until:
+            raise ParallelMixError(f"Job {job} is still {state} ({reason}): look at {log} later.")
+        time.sleep(1.0)
+    try:
+        said = log.read_text(encoding="utf-8")
+    except OSError:
+        raise ParallelMixError(f"Job {job} ended ({state}), and {log} is not there: do the nodes see it?") from None
+    if state != "COMPLETED":
+        sys.stdout.write(said)
+        raise ParallelMixError(f"Job {job} ended as {state}.")
+    return said
 
 
 def warn_of_local_folders(folders: Sequence[Path]) -> None:

@@ -180,3 +180,14 @@ def test_an_output_that_the_nodes_do_not_share_is_a_sentence(cluster: Cluster, t
     job = done.stdout.split()[0]
     assert cluster.wait_done(job, tmp_path) == "FAILED"
     assert "is not the same folder on n2 as on n1" in (tmp_path / f"hmac-{job}.log").read_text()
+
+
+def test_the_doctor_as_a_job(cluster: Cluster, tmp_path: Path) -> None:
+    environment = {**cluster.environment, "PATH": f"{BIN}:{cluster.environment['PATH']}"}
+    done = Cluster(environment, cluster.hosts).run(
+        BIN / "parallel-mix", "doctor", "--submit", "--nodes", 2, "--ntasks-per-node", 2, cwd=tmp_path, timeout=90
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ok    ranks: 4: 2 on n1, 2 on n2" in done.stdout
+    assert "ok    partition debug: 3 nodes" in done.stdout
+    assert "srun --mpi=pmix" in done.stdout

@@ -1,0 +1,68 @@
+"""Find out what is wrong with this installation, folder or cluster, before a night is lost."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from parallel_mix.config import argument, option
+from parallel_mix.launch.batch_script import Resources
+
+PARALLEL = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Resources):
+    """Options of `parallel-mix doctor`."""
+
+    folder: Path = argument("where results will be written (default: here)", nargs="?", default=Path())
+    submit: bool = option(False, "run it as a job of two minutes and show what it says")
+
+
+def run(options: Options) -> None:
+    """Look at everything, print a line each; exit code 1 where something is to be mended."""
+    from parallel_mix.backends.mpi import MpiBackend, launched_by_mpi
+    from parallel_mix.errors import ParallelMixError
+    from parallel_mix.launch.doctor import examine, examine_ranks
+    from parallel_mix.launch.rank_checks import refuse_lone_copies
+
+    if options.submit:
+        as_job(options)
+        return
+    refuse_lone_copies()
+    findings = []
+    speaks = True
+    if launched_by_mpi():
+        backend = MpiBackend()
+        findings, speaks = examine_ranks(backend), backend.rank == 0
+        backend.leave()
+    if not speaks:
+        return
+    for finding in findings:
+        print(finding, flush=True)
+    for finding in examine(options.folder):
+        findings.append(finding)
+        print(finding, flush=True)
+    wrong = sum(not finding.well for finding in findings)
+    if wrong:
+        raise ParallelMixError(f"{wrong} of {len(findings)} findings are to be mended.")
+    print("All is well.")
+
+
+def as_job(options: Options) -> None:
+    """The same on the nodes of a cluster."""
+    from parallel_mix.launch.batch_script import Stage, batch_script
+    from parallel_mix.launch.submission import here, wait_for
+
+    asked = replace(options, time=options.time or "2", ntasks=options.ntasks or (None if options.nodes else 2))
+    stage = Stage(("doctor", str(options.folder)), parallel=True)
+    folder = here()
+    script = batch_script(stage, asked, (sys.executable, "-m", "parallel_mix"), str(folder))
+    print(wait_for(script, folder, "doctor"), end="")
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("doctor")
