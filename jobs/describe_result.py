@@ -20,6 +20,7 @@ class Options:
 
 def run(options: Options) -> None:
     """Read, print."""
+    from parallel_mix.launch.efficiency import Efficiency
     from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.progress import plural
     from parallel_mix.store.results import is_result, read_classes, read_record, read_result
@@ -45,6 +46,9 @@ def run(options: Options) -> None:
             f"backend {record['backend']}, {record['workers']} at a time, {record['seconds']:.1f} s, "
             f"attempt {record['attempts']}, {record['reused']:g} ascents reused, seed {record['seed']}"
         )
+        if "efficiency" in record:
+            efficiency = Efficiency.from_record(record["efficiency"])
+            print("\n".join([efficiency.summary(), *efficiency.table()]))
         return
     table = read_table(options.file, Selection(options.dataset))
     n, d = table.X.shape

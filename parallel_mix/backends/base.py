@@ -7,6 +7,7 @@ how many workers there are, so every backend gives the same bits.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from parallel_mix.backends.stop import StopFlag
+from parallel_mix.backends.usage import Usage
 from parallel_mix.errors import Failure, Stopped, TaskError
 
 Kernel = Callable[[Any, Any], Any]
@@ -36,6 +38,7 @@ class Backend(ABC):
     def __init__(self, stop: StopFlag | None = None) -> None:
         self.stop = stop or StopFlag()
         self.on_wait: Callable[[], None] = lambda: None
+        self._first_call: float | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A clone of an estimator runs where the estimator does."""
@@ -57,11 +60,21 @@ class Backend(ABC):
     def _wait(self) -> list[tuple[int, Any]]:
         """Results that have come in; returns at least every tenth of a second, empty-handed if need be."""
 
+    def usage(self) -> list[Usage]:
+        """What each worker did until now."""
+        return []
+
+    @property
+    def seconds(self) -> float:
+        """Time since the first task."""
+        return 0.0 if self._first_call is None else time.monotonic() - self._first_call
+
     def close(self) -> None:  # noqa: B027 (a backend without resources needs nothing here)
         """End the workers."""
 
     def map(self, kernel: Kernel, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """Yield `(task_index, result)` as tasks finish; `tasks` may grow while this is iterated."""
+        self._first_call = self._first_call or time.monotonic()
         self._begin(kernel)
         sent = received = 0
         found: list[tuple[int, Any]] = []

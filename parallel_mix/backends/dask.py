@@ -21,6 +21,7 @@ from distributed import Client, Future, LocalCluster, WorkerPlugin, get_worker
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, one_blas_thread, run_task
+from parallel_mix.backends.usage import Meter, Usage
 from parallel_mix.errors import Failure, InputError, ParallelMixError
 
 _numbers = itertools.count()
@@ -41,6 +42,7 @@ class ContextPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def teardown(self, worker: Any) -> None:
         worker.parallel_mix_contexts.pop(self.name, None)
+        getattr(worker, "parallel_mix_meters", {}).pop(self.name, None)
 
 
 class LazyContext:
@@ -63,7 +65,12 @@ def run_on_worker(name: str, kernel: Kernel, index: int, task: Any) -> Any:
     """One task on a Dask worker."""
     worker = get_worker()
     label = f"Dask worker {worker.address}"
-    return run_task(lambda _, t: kernel(worker.parallel_mix_contexts[name].get(), t), None, index, task, label)
+    if not hasattr(worker, "parallel_mix_meters"):
+        worker.parallel_mix_meters = {}
+    meter = worker.parallel_mix_meters.setdefault(name, Meter(str(worker.address), worker.state.nthreads))
+    with meter.computing():
+        result = run_task(lambda _, t: kernel(worker.parallel_mix_contexts[name].get(), t), None, index, task, label)
+    return result, meter.read()
 
 
 class DaskBackend(Backend):
@@ -90,6 +97,7 @@ class DaskBackend(Backend):
         self._futures: dict[int, Future] = {}
         self._finished: SimpleQueue[tuple[int, int]] = SimpleQueue()
         self._call = 0
+        self._usage: dict[str, Usage] = {}
 
     def _connect(
         self, workers: int | None, threads: int | None, scheduler: str | None, scheduler_file: str | None
@@ -162,7 +170,9 @@ class DaskBackend(Backend):
         future = self._futures.pop(index)
         if future.status == "finished":
             try:
-                return future.result(timeout=120)
+                result, usage = future.result(timeout=120)
+                self._usage[usage.worker] = usage
+                return result
             except Exception as lost:  # the worker that had it died before it was fetched
                 return Failure(index, "unknown", "the Dask cluster", f"{type(lost).__name__}: {lost}", "")
         error = future.exception() if future.status == "error" else "the scheduler lost or cancelled the task"
@@ -172,6 +182,9 @@ class DaskBackend(Backend):
         if self._futures:
             self.client.cancel(list(self._futures.values()), force=True)
             self._futures = {}
+
+    def usage(self) -> list[Usage]:
+        return [self._usage[worker] for worker in sorted(self._usage)]
 
     def close(self) -> None:
         self._cancel()

@@ -20,6 +20,7 @@ from typing import Any
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas_thread
+from parallel_mix.backends.usage import Usage
 from parallel_mix.errors import Failure, LostRanksError
 
 TAG_COMMAND, TAG_RESULT, TAG_ALIVE = 1, 2, 3
@@ -152,6 +153,7 @@ class MpiBackend(Backend):
         self._sends: list[tuple[Any, Any]] = []
         self.host = socket.gethostname()
         self._hosts: list[str] = [self.host]
+        self._usage: dict[int, Usage] = {}
         self._heard = [time.monotonic()] * self.ranks
         self._said_alive = self._listened = time.monotonic()
 
@@ -228,7 +230,8 @@ class MpiBackend(Backend):
         while True:
             found = self._local.results(timeout=pause)
             self._pending[0] -= len(found)
-            for rank, (call, index, result) in self._receive(TAG_RESULT):
+            for rank, (call, index, result, usage) in self._receive(TAG_RESULT):
+                self._usage[rank] = usage
                 if call == self._call:
                     self._pending[rank] -= 1
                     found.append((index, result))
@@ -252,6 +255,10 @@ class MpiBackend(Backend):
                 f"Rank {ranks} on {hosts or 'an unknown host'} has not been heard of for {SILENCE:g} s: the host is "
                 "down or cut off. What was finished is kept: the same command goes on from there."
             )
+
+    def usage(self) -> list[Usage]:
+        self._usage[0] = self._local.meter.read()
+        return [self._usage[rank] for rank in sorted(self._usage)]
 
     def close(self) -> None:
         """End the other ranks and leave last."""
@@ -281,12 +288,13 @@ class MpiBackend(Backend):
                     call = rest[0]
                     self._local.begin(rest[1])
                 elif isinstance(self._local.context, Failure):
-                    self._send((call, rest[1], replace(self._local.context, task=rest[1])), 0, TAG_RESULT)
+                    failure = replace(self._local.context, task=rest[1])
+                    self._send((call, rest[1], failure, self._local.meter.read()), 0, TAG_RESULT)
                 elif rest[0] == call:
                     self._local.submit(rest[1], rest[2])
             for index, result in self._local.results(timeout=0.0 if busy else pause):
                 busy = True
-                self._send((call, index, result), 0, TAG_RESULT)
+                self._send((call, index, result, self._local.meter.read()), 0, TAG_RESULT)
             if busy:
                 patience = Patience()
             pause = patience.pause(computing=self._local.pending > 0)
@@ -308,15 +316,18 @@ class MpiBackend(Backend):
     # both sides
 
     def _send(self, message: Any, rank: int, tag: int) -> None:
+        began = time.perf_counter()
         self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
         self._sends.append((self.comm.isend(message, dest=rank, tag=tag), message))
+        self._local.meter.talked(time.perf_counter() - began)
 
     def _receive(self, tag: int, source: int = -1) -> list[tuple[int, Any]]:
         found: list[tuple[int, Any]] = []
         wanted = self._mpi.ANY_SOURCE if source < 0 else source
         while (message := self.comm.improbe(wanted, tag, self._status)) is not None:
-            rank = self._status.Get_source()
+            rank, began = self._status.Get_source(), time.perf_counter()
             found.append((rank, message.recv()))
+            self._local.meter.talked(time.perf_counter() - began, self._status.Get_count(self._mpi.BYTE))
             self._heard[rank] = time.monotonic()
         if self._sends:
             self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]

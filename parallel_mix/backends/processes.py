@@ -20,6 +20,7 @@ from typing import Any
 from parallel_mix.backends.base import Kernel
 from parallel_mix.backends.stop import STOP_SIGNALS
 from parallel_mix.backends.threads import run_task
+from parallel_mix.backends.usage import Meter, Usage
 from parallel_mix.errors import Failure
 
 
@@ -43,6 +44,7 @@ class ComputeProcesses:
         self._kernel: Kernel | None = None
         self._obituaries: list[tuple[int, Any]] = []
         self._workers: list[Worker] = []
+        self._usage: dict[int, Usage] = {}
         for number in range(count):
             self._workers.append(self._fork(number, context))
 
@@ -73,7 +75,7 @@ class ComputeProcesses:
         for pipe in wait(list(by_pipe), timeout=timeout):
             worker = by_pipe[pipe]  # type: ignore[index]
             try:
-                call, index, result = worker.pipe.recv()
+                call, index, result, self._usage[worker.number] = worker.pipe.recv()
             except (EOFError, OSError):
                 call, index = worker.task or (self._call, 0)
                 result = self._obituary(worker, index)
@@ -81,6 +83,10 @@ class ComputeProcesses:
             if call == self._call:
                 found.append((index, result))
         return found
+
+    def usage(self) -> list[Usage]:
+        """What each process did until its last task was done."""
+        return [self._usage[number] for number in sorted(self._usage)]
 
     def close(self) -> None:
         """End the processes at once: they hold nothing that anyone needs."""
@@ -124,6 +130,7 @@ class ComputeProcesses:
 
 def _serve(pipe: Connection, context: Any, name: str) -> None:
     kernel: Kernel | None = None
+    meter = Meter(name)
     while True:
         try:
             call, index, new_kernel, task = pipe.recv()
@@ -131,8 +138,9 @@ def _serve(pipe: Connection, context: Any, name: str) -> None:
             return
         kernel = new_kernel or kernel
         assert kernel is not None  # noqa: S101 (a call's first task brings it)
-        result = run_task(kernel, context, index, task, name)
+        with meter.computing():
+            result = run_task(kernel, context, index, task, name)
         try:
-            pipe.send((call, index, result))
+            pipe.send((call, index, result, meter.read()))
         except OSError:
             return

@@ -8,6 +8,7 @@ from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.processes import ComputeProcesses
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import ComputeThreads, available_cores, one_blas_thread
+from parallel_mix.backends.usage import Usage
 
 
 class SerialBackend(Backend):
@@ -37,6 +38,9 @@ class SerialBackend(Backend):
 
     def _wait(self) -> list[tuple[int, Any]]:
         return self._running().results(timeout=0.1)
+
+    def usage(self) -> list[Usage]:
+        return self._pool.usage() if self._pool else []
 
     def close(self) -> None:
         self._end_pool()

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from parallel_mix.backends.base import Kernel
+from parallel_mix.backends.usage import Meter, Usage
 from parallel_mix.errors import Failure
 
 QUEUED_AHEAD = 2
@@ -66,6 +67,7 @@ class ComputeThreads:
         self._call = 0
         self._kernel: Kernel | None = None
         self.pending = 0
+        self.meter = Meter(worker, count)
         self._tasks: SimpleQueue[tuple[int, int, Any] | None] = SimpleQueue()
         self._results: SimpleQueue[tuple[int, int, Any]] = SimpleQueue()
         # Daemons: a stop must not wait for a long task; its result would be thrown away.
@@ -101,6 +103,9 @@ class ComputeThreads:
         except Empty:
             return found
 
+    def usage(self) -> list[Usage]:
+        return [self.meter.read()]
+
     def close(self) -> None:
         self._call += 1
         for _ in self._threads:
@@ -116,4 +121,6 @@ class ComputeThreads:
                 continue
             kernel = self._kernel
             assert kernel is not None  # noqa: S101 (begin() comes before submit())
-            self._results.put((call, index, run_task(kernel, self.context, index, task, self.worker)))
+            with self.meter.computing():
+                result = run_task(kernel, self.context, index, task, self.worker)
+            self._results.put((call, index, result))

@@ -10,6 +10,7 @@ from typing import Any, Self
 from parallel_mix.backends.base import Backend
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError
+from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
 from parallel_mix.progress import Progress, clock, plural
@@ -88,7 +89,11 @@ class Job:
 
     def write(self, tree: dict[str, Any], table: Table, keep_data: bool) -> None:
         """Write the result as HDF5; the checkpoint is not needed any more."""
+        efficiency = Efficiency(self.backend.seconds, self.backend.usage())
+        if efficiency.workers:
+            self.progress.say(efficiency.summary())
         self.record |= {
+            "efficiency": efficiency.as_record(),
             "seconds": time.monotonic() - self._began,
             "attempts": self.run.attempt,
             "reused": self.run.reused,

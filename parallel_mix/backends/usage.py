@@ -1,0 +1,53 @@
+"""What each worker did with its time."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one worker (a process, a rank, a Dask worker) did until now."""
+
+    worker: str
+    host: str
+    threads: int = 1
+    tasks: int = 0
+    busy: float = 0.0  # seconds in kernels, of all its threads
+    talking: float = 0.0  # seconds taken by messages
+    received: int = 0  # bytes
+    memory: int = 0  # peak, bytes
+
+
+class Meter:
+    """Adds up a worker's usage; several threads may."""
+
+    def __init__(self, worker: str, threads: int = 1) -> None:
+        self._now = Usage(worker, socket.gethostname(), threads)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Time a task."""
+        began = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - began
+        with self._lock:
+            self._now = replace(self._now, tasks=self._now.tasks + 1, busy=self._now.busy + seconds)
+
+    def talked(self, seconds: float, received: int = 0) -> None:
+        """Note a message."""
+        with self._lock:
+            now = self._now
+            self._now = replace(now, talking=now.talking + seconds, received=now.received + received)
+
+    def read(self) -> Usage:
+        """The usage until now."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return replace(self._now, memory=peak)
