@@ -36,6 +36,7 @@ def run(options: Options) -> None:
     given = [word.replace("%a", index) for word in options.words] if index else options.words
     command = options_of(given)
     on_ranks = job_of(given[0]).PARALLEL and getattr(command, "backend", None) in (None, "mpi")
+    on_ranks = on_ranks and getattr(command, "slurm_workers", None) is None
     if not on_ranks:
         launcher = "none"
     elif launcher is None:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from parallel_mix.config import argument, count, option
+from parallel_mix.config import argument, count, option, span
 from parallel_mix.launch.batch_script import Resources
 
 PARALLEL = False
@@ -22,6 +22,12 @@ class Options(Resources):
     )
     launcher: str | None = option(None, "how to start ranks (default: found out on the node)", metavar="WORDS")
     max_requeue: int = option(3, "requeue at the time limit, at most so often", read=count, metavar="N")
+    dask_workers: tuple[int, int] | None = option(
+        None,
+        "run on Dask workers that are jobs of their own, as many as there is work for",
+        read=span,
+        metavar="MIN..MAX",
+    )
     setup: str | None = option(None, "shell lines to run first, e.g. 'module load openmpi'", metavar="TEXT")
     dry_run: bool = option(False, "print the scripts and submit nothing")
 
@@ -41,7 +47,7 @@ def run(options: Options) -> None:
 
     folder = here()
     program = (sys.executable, "-m", "parallel_mix")
-    found = stages(options.words, lambda command: job_of(command).PARALLEL)
+    found = stages(options.words, lambda command: job_of(command).PARALLEL, options.dask_workers)
     commands = [options_of(stage.words) for stage in found]  # a mistake is better found now than after a night
     outputs = [getattr(command, "output", None) for command in commands]
     scripts = [

@@ -51,6 +51,15 @@ def count(text: str) -> int:
     return int(text)
 
 
+def span(text: str) -> tuple[int, int]:
+    """A least and a greatest whole number: 2..16, or 4 for exactly four."""
+    low, dots, high = text.partition("..")
+    found = (positive(low), positive(high if dots else low))
+    if found[0] > found[1]:
+        raise ValueError("the least comes first, as in 2..16")
+    return found
+
+
 def seconds(text: str) -> float:
     """A number of seconds, 0 or more."""
     value = float(text)
@@ -78,6 +87,9 @@ class CommonOptions:
     workers: int | None = option(None, "workers of the local Dask cluster", read=positive, metavar="N")
     scheduler: str | None = option(None, "address of a running Dask scheduler", metavar="URL")
     scheduler_file: str | None = option(None, "JSON file of a running Dask scheduler", metavar="FILE")
+    slurm_workers: tuple[int, int] | None = option(
+        None, "Dask workers as SLURM jobs, as many as there is work for", read=span, metavar="MIN..MAX"
+    )
     seed: int = option(0, "seed of whatever is random", read=int, metavar="N")
     force: bool = option(False, "overwrite an existing result")
     fresh: bool = option(False, "ignore a checkpoint and begin anew")

@@ -18,7 +18,14 @@ ROOMS = {
     "launch": {"launch", "backends", "models", "store"},
 }
 EVERYWHERE = {"errors", "progress", "config", "__version__"}
-ONLY_IN = {"mpi4py": "backends", "dask": "backends", "distributed": "backends", "h5py": "store", "matplotlib": "plots"}
+ONLY_IN = {
+    "mpi4py": "backends",
+    "dask": "backends",
+    "dask_jobqueue": "backends",
+    "distributed": "backends",
+    "h5py": "store",
+    "matplotlib": "plots",
+}
 FILES = sorted([*(ROOT / "parallel_mix").rglob("*.py"), *(ROOT / "jobs").glob("*.py")])
 
 

@@ -6,6 +6,7 @@ that replaces a dead one.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -19,10 +20,11 @@ from dask import config as dask_config
 from distributed import Client, Future, LocalCluster, WorkerPlugin, get_worker
 
 from parallel_mix.backends.base import Backend, Kernel, Recipe
+from parallel_mix.backends.dask_slurm import slurm_cluster
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, one_blas_thread, run_task
 from parallel_mix.backends.usage import Meter, Usage
-from parallel_mix.errors import Failure, InputError, ParallelMixError
+from parallel_mix.errors import Failure, InputError, ParallelMixError, Stopped
 
 _numbers = itertools.count()
 
@@ -86,12 +88,14 @@ class DaskBackend(Backend):
         scheduler_file: str | None = None,
         client: Any = None,
         stop: StopFlag | None = None,
+        slurm_workers: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(stop)
         self._cluster: Any = None
+        self._slurm_workers = slurm_workers
         self._own_client = client is None
         self.client = client or self._connect(workers, threads, scheduler, scheduler_file)
-        self._await_workers()
+        self._await_workers(3600.0 if slurm_workers else 60.0)
         self._context_name = ""
         self._kernel: Kernel | None = None
         self._futures: dict[int, Future] = {}
@@ -112,6 +116,9 @@ class DaskBackend(Backend):
                 return Client(address=scheduler, timeout=30)
             except (OSError, TimeoutError, ValueError) as error:
                 raise ParallelMixError(f"No Dask scheduler answers at {scheduler}: {error}.") from error
+        if self._slurm_workers:
+            self._cluster = slurm_cluster(*self._slurm_workers)
+            return Client(self._cluster)
         with dask_config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
             self._cluster = LocalCluster(
                 n_workers=workers or available_cores(),
@@ -125,6 +132,8 @@ class DaskBackend(Backend):
     def _await_workers(self, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds
         while not self.client.nthreads():
+            if self.stop.signum:
+                raise Stopped(self.stop.signum)
             if time.monotonic() > until:
                 raise ParallelMixError(
                     f"The Dask scheduler has had no worker for {seconds:g} s: start some and run again."
@@ -188,10 +197,13 @@ class DaskBackend(Backend):
 
     def close(self) -> None:
         self._cancel()
-        if self._context_name:
-            self.client.unregister_worker_plugin(self._context_name)
-            self._context_name = ""
-        if self._own_client:
-            self.client.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        with contextlib.suppress(Exception):  # how a cluster ends says nothing of how the run ended
+            if self._context_name:
+                self.client.unregister_worker_plugin(self._context_name)
+                self._context_name = ""
+        with contextlib.suppress(Exception):
+            if self._own_client:
+                self.client.close()
+        with contextlib.suppress(Exception):
+            if self._cluster is not None:
+                self._cluster.close()

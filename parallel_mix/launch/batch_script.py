@@ -55,7 +55,8 @@ class Stage:
     """One command of a submission."""
 
     words: tuple[str, ...]
-    parallel: bool
+    parallel: bool  # keeps checkpoints and may be stopped
+    ranks: bool = True  # a parallel one runs on MPI ranks
 
     @property
     def command(self) -> str:
@@ -100,7 +101,7 @@ def _directives(stage: Stage, resources: Resources) -> list[tuple[str, Any]]:
     values: dict[str, Any] = {f.name.replace("_", "-"): getattr(resources, f.name) for f in fields(Resources)}
     values["job-name"] = values["job-name"] or stage.command
     values["output"] = "%x-%A_%a.log" if resources.array else "%x-%j.log"
-    if not stage.parallel:
+    if not (stage.parallel and stage.ranks):
         values |= {"nodes": None, "ntasks": 1, "ntasks-per-node": None}
     found = [(key, value) for key, value in values.items() if value is not None]
     for key, value in found:

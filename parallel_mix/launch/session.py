@@ -27,7 +27,9 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> N
         return
     if options.backend in (None, "mpi", "serial"):
         refuse_lone_copies()
-    name = options.backend or ("mpi" if launched_by_mpi() else "serial")
+    if options.slurm_workers and options.backend not in (None, "dask"):
+        raise InputError("--slurm-workers are Dask workers: leave out --backend, or give --backend dask.")
+    name = options.backend or ("dask" if options.slurm_workers else None) or ("mpi" if launched_by_mpi() else "serial")
     stop = StopFlag()
     stop.listen()
     if name == "mpi":
@@ -50,7 +52,8 @@ def _open(name: str, options: CommonOptions, stop: StopFlag) -> Backend:
         from parallel_mix.backends.dask import DaskBackend
     except ImportError:
         raise InputError("--backend dask needs Dask: pip install 'parallel-mix[dask]'.") from None
-    return DaskBackend(options.workers, options.threads, options.scheduler, options.scheduler_file, stop=stop)
+    scheduler = (options.scheduler, options.scheduler_file)
+    return DaskBackend(options.workers, options.threads, *scheduler, stop=stop, slurm_workers=options.slurm_workers)
 
 
 def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend], None]) -> None:

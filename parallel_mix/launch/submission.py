@@ -27,8 +27,10 @@ def here() -> Path:
         ) from None
 
 
-def stages(words: Sequence[str], is_parallel: Callable[[str], bool]) -> list[Stage]:
-    """The commands between the --then."""
+def stages(
+    words: Sequence[str], is_parallel: Callable[[str], bool], dask_workers: tuple[int, int] | None = None
+) -> list[Stage]:
+    """The commands between the --then; with `dask_workers` parallel ones run on Dask."""
     parts: list[list[str]] = [[]]
     for word in words:
         if word == "--then":
@@ -40,7 +42,11 @@ def stages(words: Sequence[str], is_parallel: Callable[[str], bool]) -> list[Sta
     for part in parts:
         if part[0] in NOT_IN_A_JOB:
             raise InputError(f"{part[0]} is not for a job's inside: submit what it would submit.")
-    return [Stage(tuple(part), is_parallel(part[0])) for part in parts]
+    found = [Stage(tuple(part), is_parallel(part[0])) for part in parts]
+    if dask_workers is None:
+        return found
+    more = ("--slurm-workers", "{}..{}".format(*dask_workers))
+    return [Stage((*stage.words, *more), True, ranks=False) if stage.parallel else stage for stage in found]
 
 
 def submit_chain(

@@ -191,3 +191,16 @@ def test_the_doctor_as_a_job(cluster: Cluster, tmp_path: Path) -> None:
     assert "ok    ranks: 4: 2 on n1, 2 on n2" in done.stdout
     assert "ok    partition debug: 3 nodes" in done.stdout
     assert "srun --mpi=pmix" in done.stdout
+
+
+def test_dask_workers_as_jobs_one_of_them_killed(cluster: Cluster, long_run: tuple[Path, Path], tmp_path: Path) -> None:
+    words = ["--dask-workers", "2..3", "--", "hmac", long_run[0], "-o", "out.h5", *LONG]
+    (job,) = cluster.submit(tmp_path, *words)
+    cluster.wait((tmp_path / "out.h5.checkpoint").exists, tmp_path)
+    workers = cluster.run("squeue", "-h", "-t", "RUNNING", "-n", "dask-worker", "-o", "%A").stdout.split()
+    assert workers
+    cluster.run("scancel", workers[0])
+    assert cluster.wait_done(job, tmp_path, 120) == "COMPLETED"
+    assert_same_result(long_run[1], tmp_path / "out.h5")
+    assert any("tls://" in path.read_text() for path in (tmp_path / "dask-logs").glob("*.err")), "encrypted"
+    cluster.wait(lambda: not cluster.run("squeue", "-h", "-o", "%A").stdout.strip(), tmp_path)

@@ -1,0 +1,98 @@
+"""Dask workers as jobs of a SLURM cluster, through dask-jobqueue: as many as there is work for, dead ones replaced."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from dask import config as dask_config
+
+from parallel_mix.errors import InputError
+
+LOGS = "dask-logs"
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": 1000,  # a worker's death is no fault of its task
+    "distributed.comm.timeouts.tcp": "20s",
+    "distributed.comm.timeouts.connect": "20s",
+    "distributed.scheduler.worker-ttl": "60s",
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+}
+
+
+def slurm_cluster(low: int, high: int) -> Any:
+    """A cluster of between `low` and `high` worker jobs; what passes between them is encrypted (TLS).
+
+    Partition, account and time limit are those of the job this runs in, where it runs in one.
+    """
+    try:
+        from dask_jobqueue import SLURMCluster
+        from distributed.security import Security
+    except ImportError:
+        raise InputError("Workers as SLURM jobs need dask-jobqueue: pip install 'parallel-mix[dask]'.") from None
+    if shutil.which("sbatch") is None:
+        raise InputError("There is no SLURM here (sbatch is not found): --slurm-workers needs one.")
+    environment = os.environ
+    cores = int(environment.get("SLURM_CPUS_PER_TASK", "1"))
+    memory = environment.get("SLURM_MEM_PER_CPU")
+    folder = Path(LOGS).absolute()
+    folder.mkdir(exist_ok=True)
+    dask_config.set(SETTINGS)
+    cluster = SLURMCluster(
+        queue=environment.get("SLURM_JOB_PARTITION"),
+        account=_account(environment.get("SLURM_JOB_ACCOUNT")),
+        walltime=_time_left(environment.get("SLURM_JOB_ID")),
+        cores=cores,
+        processes=1,
+        memory=f"{int(memory) * cores}MB" if memory else "2GB",
+        job_directives_skip=[] if memory else ["--mem"],
+        worker_extra_args=[] if memory else ["--memory-limit", "0"],
+        job_extra_directives=["--export=ALL"],
+        job_script_prologue=["unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK", "export OMP_NUM_THREADS=1"],
+        name="dask-worker",
+        python=sys.executable,
+        log_directory=LOGS,
+        local_directory=environment.get("TMPDIR", "/tmp"),  # noqa: S108 (of the worker's node)
+        shared_temp_directory=str(folder),
+        security=Security.temporary(),
+        scheduler_options={"host": _address(), "dashboard_address": None},
+        death_timeout=60,
+        silence_logs="error",
+    )
+    cluster.adapt(minimum_jobs=low, maximum_jobs=high, interval="2s", wait_count=30)
+    return cluster
+
+
+def _account(name: str | None) -> str | None:
+    return name if name and name != "(null)" else None
+
+
+def _time_left(job: str | None) -> str | None:
+    """What is left of this job's time, for its workers to have as much."""
+    if job is None:
+        return None
+    words = ["squeue", "-h", "-j", job, "-o", "%L"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    left = done.stdout.strip()
+    return left if done.returncode == 0 and left[:1].isdigit() else None
+
+
+def _address() -> str:
+    """This host's address as other nodes reach it: the one its name has, or else the one of the default route."""
+    try:
+        found = {str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    except OSError:
+        found = set()
+    outward = sorted(address for address in found if not address.startswith("127."))
+    if outward:
+        return outward[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
