@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMPI_ALLOW_RUN_AS_ROOT = 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 
-.PHONY: install demo test bench lint clean
+.PHONY: install demo test test-cluster bench lint clean
 
 install: $(VENV)/.installed
 
@@ -25,6 +25,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest
+
+test-cluster: install
+	$(BIN)/python -m pytest tests/slurm
 
 lint: install
 	$(BIN)/ruff check .

@@ -26,7 +26,7 @@ from parallel_mix.errors import Failure, LostRanksError
 TAG_COMMAND, TAG_RESULT, TAG_ALIVE = 1, 2, 3
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
 ALIVE_EVERY = 5.0
-SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "45"))
+SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 """Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
 LAUNCHERS = ("mpirun", "prterun", "prted", "orted", "orterun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy")
 LAUNCHER_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")

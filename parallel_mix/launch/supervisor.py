@@ -22,7 +22,7 @@ from parallel_mix.launch import slurm
 from parallel_mix.store.checkpoints import read_status, status_path
 
 POLL = 0.2
-GRACE = 20.0
+GRACE = 10.0
 """Seconds a launcher may take to end after its run has said that it ended."""
 STOP_PATIENCE = 60.0
 """Seconds a run may take to stop after the signal, before its launcher is told to end."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import BIN, ROOT, assert_same_result, blobs, parallel_mix
-from tests.slurm.conftest import Cluster
+from tests.slurm.cluster import Cluster
 
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 
