@@ -43,13 +43,14 @@ def run(options: Options) -> None:
     """Check every command, then submit them one after the other."""
     from parallel_mix.cli import job_of, options_of
     from parallel_mix.launch.batch_script import batch_script
-    from parallel_mix.launch.submission import here, stages, submit_chain, warn_of_local_folders
+    from parallel_mix.launch.submission import here, refuse_shared_outputs, stages, submit_chain, warn_of_local_folders
 
     folder = here()
     program = (sys.executable, "-m", "parallel_mix")
     found = stages(options.words, lambda command: job_of(command).PARALLEL, options.dask_workers)
     commands = [options_of(stage.words) for stage in found]  # a mistake is better found now than after a night
     outputs = [getattr(command, "output", None) for command in commands]
+    refuse_shared_outputs(options.array, outputs)
     scripts = [
         batch_script(s, options, program, str(folder), options.max_requeue, options.launcher, options.setup)
         for s in found

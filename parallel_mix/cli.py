@@ -103,7 +103,7 @@ def options_of(words: Sequence[str]) -> Any:
     own = Parser(prog=f"parallel-mix {words[0]}", description=job.__doc__, allow_abbrev=False)
     add_options(own, job.Options)
     flags = vars(own.parse_args(_joined_range(list(words[1:]))))
-    if "config" not in flags and hasattr(job, "site_file") and (path := job.site_file()):
+    if not flags.get("config") and hasattr(job, "site_file") and (path := job.site_file()):
         flags["config"] = path
     return gather(job.Options, flags)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +35,7 @@ def gather(paths: Sequence[Path]) -> list[dict[str, Any]]:
         found = read_status(path)
         run = {"run": str(path)[: -len(ENDING)], "state": "unknown", **found}
         if found:
-            run["silent"] = max(0.0, time.time() - path.stat().st_mtime)
+            run["silent"] = max(0.0, _now(path.parent) - path.stat().st_mtime)
         runs.append(run)
     queue = slurm.queue([str(run["job"]) for run in runs if run.get("job")])
     for run in runs:
@@ -41,6 +43,15 @@ def gather(paths: Sequence[Path]) -> list[dict[str, Any]]:
         run["queue"] = f"{state}{f' ({reason})' if reason not in ('', 'None') else ''}"
         _correct(run, state)
     return runs
+
+
+def _now(folder: Path) -> float:
+    """The time as the folder's file system has it: a node's clock may be wrong."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            return os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return time.time()
 
 
 def _correct(run: dict[str, Any], queue: str) -> None:

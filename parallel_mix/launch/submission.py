@@ -49,6 +49,13 @@ def stages(
     return [Stage((*stage.words, *more), True, ranks=False) if stage.parallel else stage for stage in found]
 
 
+def refuse_shared_outputs(array: str | None, outputs: Sequence[Path | None]) -> None:
+    """The tasks of an array must not write over each other."""
+    for output in outputs:
+        if array and output and "%a" not in str(output):
+            raise InputError(f"Every task of the array would write {output}: put %a, the task's index, in its name.")
+
+
 def submit_chain(
     chain: Sequence[Stage],
     scripts: Sequence[str],

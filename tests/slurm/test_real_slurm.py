@@ -204,3 +204,36 @@ def test_dask_workers_as_jobs_one_of_them_killed(cluster: Cluster, long_run: tup
     assert_same_result(long_run[1], tmp_path / "out.h5")
     assert any("tls://" in path.read_text() for path in (tmp_path / "dask-logs").glob("*.err")), "encrypted"
     cluster.wait(lambda: not cluster.run("squeue", "-h", "-o", "%A").stdout.strip(), tmp_path)
+
+
+def test_the_time_limit_comes_and_the_job_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    np.save(tmp_path / "longer.npy", blobs(60_000, 8, 9))
+    words = ["--nodes", 2, "--ntasks-per-node", 2, "--time", 1, "--max-requeue", 9]
+    (job,) = cluster.submit(tmp_path, *words, "--", "hmac", "longer.npy", "-o", "out.h5", *LONG)
+    assert cluster.wait_done(job, tmp_path, 200) == "COMPLETED"
+    assert int(str(status(tmp_path / "out.h5")["attempt"])) > 1
+    parallel_mix("hmac", tmp_path / "longer.npy", "-o", tmp_path / "whole.h5", *LONG)
+    assert_same_result(tmp_path / "whole.h5", tmp_path / "out.h5")
+
+
+def test_a_node_that_is_lost(cluster: Cluster, tmp_path: Path, long_run: tuple[Path, Path]) -> None:
+    environment = {**cluster.environment, "PARALLEL_MIX_SILENCE": "12"}
+    quick = Cluster(environment, cluster.hosts)
+    words = ["--nodes", 2, "--ntasks-per-node", 2, "--", "hmac", long_run[0], "-o", "out.h5", *LONG]
+    (job,) = quick.submit(tmp_path, *words)
+    cluster.wait((tmp_path / "out.h5.checkpoint").exists, tmp_path)
+    names = cluster.run("squeue", "-h", "-j", job, "-o", "%N").stdout.strip()
+    node = int(cluster.run("scontrol", "show", "hostnames", names).stdout.split()[-1][1:])
+    cluster.hosts.cut(node)
+    try:
+        cluster.wait(lambda: cluster.state(job) not in ("RUNNING", "PENDING"), tmp_path, 100)
+        log = (tmp_path / f"hmac-{job}.log").read_text()
+        assert f"on n{node} has not been heard of" in log or cluster.state(job) == "COMPLETED"
+    finally:
+        cluster.hosts.heal(node)
+    cluster.run("scontrol", "update", f"nodename=n{node}", "state=resume")
+    if not (tmp_path / "out.h5").exists():
+        cluster.wait_done(job, tmp_path)
+        (job,) = quick.submit(tmp_path, *words)
+        assert cluster.wait_done(job, tmp_path) == "COMPLETED"
+    assert_same_result(long_run[1], tmp_path / "out.h5")

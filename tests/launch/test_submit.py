@@ -1,0 +1,112 @@
+"""`submit` and `launch` where there is no SLURM: what is checked and printed before anything is queued."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, assert_same_result, environment, parallel_mix
+
+
+def submit(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [str(BIN / "parallel-mix"), "submit", *words]
+    env = environment(PARALLEL_MIX_SITE=str(folder / "site.toml"), **more)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+
+
+def test_a_dry_run_prints_every_script(tmp_path: Path) -> None:
+    words = [
+        "--dry-run",
+        "--nodes",
+        "2",
+        "--",
+        "convert",
+        "a.csv",
+        "-o",
+        "a.h5",
+        "--then",
+        "hmac",
+        "a.h5",
+        "-o",
+        "b.h5",
+    ]
+    done = submit(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("#!/usr/bin/env bash") == 2
+    assert "launch --max-requeue 3 -- hmac a.h5 -o b.h5" in done.stdout
+    assert done.stdout.count("--nodes=2") == 1, "convert runs on one core"
+
+
+def test_dask_workers(tmp_path: Path) -> None:
+    done = submit(tmp_path, "--dry-run", "--dask-workers", "2..16", "--", "hmac", "a.h5", "-o", "b.h5")
+    assert "-- hmac a.h5 -o b.h5 --slurm-workers 2..16" in done.stdout
+    assert "--ntasks=1" in done.stdout
+
+
+def test_a_sites_file_gives_the_defaults_and_flags_go_before_it(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text('partition = "p"\naccount = "a"\nsetup = """module load x\nulimit -c 0"""\n')
+    done = submit(tmp_path, "--dry-run", "--account", "b", "--", "hmac", "x.h5", "-o", "y.h5")
+    assert "--partition=p\n" in done.stdout
+    assert "--account=b\n" in done.stdout
+    assert "\nmodule load x\nulimit -c 0\n" in done.stdout
+
+
+BAD = {
+    "no SLURM here": (["--", "hmac", "x.csv", "-o", "y.h5"], "There is no SLURM here"),
+    "no command": ([], "words"),
+    "unknown command": (["--", "hmca", "x"], "There is no command 'hmca'"),
+    "a mistake in the command": (["--", "hmac", "x.csv"], "--output is missing"),
+    "a wrong option in a later command": (
+        ["--", "convert", "a.csv", "-o", "b.h5", "--then", "hmac", "b.h5", "-o", "c.h5", "--level", "3"],
+        "Unrecognized arguments",
+    ),
+    "nothing after --then": (["--", "hmac", "x.csv", "-o", "y.h5", "--then"], "missing before or after --then"),
+    "submit in submit": (["--", "submit", "--", "hmac"], "not for a job's inside"),
+    "a name with a line break": (["--job-name", "a\n#SBATCH -x", "--", "info", "x"], "letters, digits"),
+    "an array into one file": (["--array", "0-3", "--", "hmac", "%a.csv", "-o", "y.h5"], "put %a"),
+    "workers the wrong way round": (["--dask-workers", "9..2", "--", "info", "x"], "the least comes first"),
+    "zero nodes": (["--nodes", "0", "--", "info", "x"], "1 or more"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_submissions(case: str, tmp_path: Path) -> None:
+    words, text = BAD[case]
+    (tmp_path / "x.csv").write_text("1,2\n3,4\n")
+    done = submit(tmp_path, *words, PATH="/nowhere")
+    assert done.returncode == 2, done.stdout
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_an_unknown_key_in_the_sites_file_lists_the_valid_ones(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text("partitoin = 'p'\n")
+    done = submit(tmp_path, "--dry-run", "--", "info", "x")
+    assert done.returncode == 2
+    assert "unknown option 'partitoin'" in done.stderr
+    assert "partition" in done.stderr.split("Valid ones:")[1]
+
+
+def test_launch_works_without_slurm(table: Path, tmp_path: Path) -> None:
+    parallel_mix("hmac", table, "-o", tmp_path / "serial.h5")
+    path = f"{BIN}:/usr/bin:/bin"
+    words = ["launch", "--launcher", "mpirun", "--", "hmac", table, "-o", tmp_path / "o.h5"]
+    done = parallel_mix(*words, PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert_same_result(tmp_path / "serial.h5", tmp_path / "o.h5")
+
+
+def test_an_unknown_launcher_lists_the_known_ones(table: Path) -> None:
+    done = parallel_mix("launch", "--launcher", "aprun", "--", "hmac", table, "-o", "o.h5")
+    assert done.returncode == 2
+    assert "srun --mpi=pmix" in done.stderr
+
+
+def test_an_index_takes_the_place_of_its_mark(tmp_path: Path, table: Path) -> None:
+    table.rename(tmp_path / "t7.csv")
+    words = ["launch", "--launcher", "none", "--", "hmac", str(tmp_path / "t%a.csv"), "-o", str(tmp_path / "o%a.h5")]
+    assert parallel_mix(*words, SLURM_ARRAY_TASK_ID="7").returncode == 0
+    assert (tmp_path / "o7.h5").exists()
