@@ -83,7 +83,7 @@ class Supervisor:
         state = self._state()
         if state == "done" or (code == 0 and not state):
             return 0
-        if state == "stopped":
+        if state == "stopped" or (self.signum and state != "failed"):  # also before it could say so
             self._requeue()
             return 130 if self.signum == signal.SIGINT else 75
         return code if 0 < code < 126 else 1
