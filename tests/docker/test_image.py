@@ -117,7 +117,8 @@ def test_a_slurm_of_containers(buildah: Buildah, container: Callable[[str], str]
             role = "head" if part == "head" else "worker"
             hosts.start(i, [*run, "--hostname", part, name, "--", "entrypoint", role], tmp_path / f"{part}.log")
         until = time.monotonic() + 90
-        while len(set((said := on_head("timeout 5 sinfo -h -N -t idle -o %N && timeout 5 healthy || true")).split())) != 2:
+        look = "timeout 5 sinfo -h -N -t idle -o %N && timeout 5 healthy || true"
+        while len(set((said := on_head(look)).split())) != 2:
             logs = "".join(path.read_text()[-800:] for path in tmp_path.glob("*.log"))
             assert time.monotonic() < until, said + logs
             time.sleep(1.0)
