@@ -1,6 +1,6 @@
 """Jobs on a private SLURM of three hosts, broken at random moments in every way; each must come to the same bits.
 
-python benchmarks/slurm_faults.py [50]      prints a table in Markdown (root and SLURM needed)
+python benchmarks/slurm_faults.py [50 [KIND ...]]      prints a table in Markdown (root and SLURM needed)
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from parallel_mix.store.checkpoints import read_status, status_path  # noqa: E402
 from tests.conftest import assert_same_result, blobs, parallel_mix  # noqa: E402
 from tests.slurm.cluster import Cluster, running_cluster, why_not  # noqa: E402
 
@@ -85,8 +86,8 @@ class Trial:
         until = since + 400
         while time.monotonic() < until:
             state = self.cluster.state(self.job)
-            path = self.output.with_name("out.h5.progress.json")
-            seen = f"{state} {path.read_text() if path.exists() else ''}"
+            said = read_status(status_path(self.output))
+            seen = str([state, *(said.get(key) for key in ("state", "done", "attempt", "launch"))])
             if seen != last:
                 last, since = seen, time.monotonic()
             longest = max(longest, time.monotonic() - since)
@@ -116,6 +117,7 @@ def main() -> None:
     if reason := why_not():
         sys.exit(reason)
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    kinds = [kind for kind in FAULTS if not sys.argv[2:] or kind in sys.argv[2:]]
     random.seed(int(os.environ.get("SEED", "1")))
     tally: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name, running_cluster(_made(Path(name) / "slurm"), Path(name)) as cluster:
@@ -125,10 +127,10 @@ def main() -> None:
         parallel_mix("hmac", folder / "t.npy", "-o", folder / "whole.h5", *OPTIONS)
         whole = time.monotonic() - began
         print(f"36,000 rows, 8 columns, {whole:.1f} s on two processes\n")
-        print("| fault | after, s | submitted again | attempts | longest silence, s | identical |")
+        print("| fault | after, s | submitted again | attempts | longest standstill, s | identical |")
         print("|---|---|---|---|---|---|", flush=True)
         for number in range(count):
-            kind = list(FAULTS)[number % len(FAULTS)]
+            kind = kinds[number % len(kinds)]
             trial = Trial(cluster, _made(folder / f"run{number}"), folder / "t.npy")
             cluster.wait(lambda t=trial: cluster.state(t.job) == "RUNNING", trial.folder)  # type: ignore[misc]
             after = random.uniform(0.5, whole)
@@ -143,7 +145,7 @@ def main() -> None:
             except AssertionError:
                 same = "NO"
             tally[same] += 1
-            attempts = trial.output.with_name("out.h5.progress.json").read_text().split('"attempt": ')[1].split(",")[0]
+            attempts = read_status(status_path(trial.output))["attempt"]
             print(f"| {kind} | {after:.1f} | {again} | {attempts} | {silence:.0f} | {same} |", flush=True)
     print(f"\n{count} faults, {tally['yes']} identical results")
 

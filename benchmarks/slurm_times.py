@@ -1,4 +1,4 @@
-"""On a private SLURM of three hosts: from sbatch to the first ascent, and from the time limit's signal to the checkpoint.
+"""On a private SLURM: from sbatch to the first ascent, and from the signal of the time limit to the checkpoint.
 
 python benchmarks/slurm_times.py      (root and SLURM needed)
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.slurm.cluster import Cluster, running_cluster, why_not  # noqa: E402
+from tests.slurm.cluster import Cluster, running_cluster, why_not
 
 
 def status(folder: Path) -> dict[str, object]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from parallel_mix.config import argument, option
-from parallel_mix.launch.batch_script import Resources
+from parallel_mix.launch.batch_script import Resources, site_file
 
+__all__ = ["PARALLEL", "Options", "run", "site_file"]
 PARALLEL = True
 
 
@@ -23,6 +25,7 @@ class Options(Resources):
 def run(options: Options) -> None:
     """Look at everything, print a line each; exit code 1 where something is to be mended."""
     from parallel_mix.backends.mpi import MpiBackend, launched_by_mpi
+    from parallel_mix.cli import speaks
     from parallel_mix.errors import ParallelMixError
     from parallel_mix.launch.doctor import examine, examine_ranks
     from parallel_mix.launch.rank_checks import refuse_lone_copies
@@ -30,20 +33,25 @@ def run(options: Options) -> None:
     if options.submit:
         as_job(options)
         return
-    refuse_lone_copies()
-    findings = []
-    speaks = True
-    if launched_by_mpi():
-        backend = MpiBackend()
-        findings, speaks = examine_ranks(backend), backend.rank == 0
-        backend.leave()
-    if not speaks:
+    if not speaks() and not launched_by_mpi():
         return
-    for finding in findings:
-        print(finding, flush=True)
-    for finding in examine(options.folder):
+    refuse_lone_copies()
+    backend = None
+    if launched_by_mpi():
+        try:
+            backend = MpiBackend()
+        except (ImportError, RuntimeError) as error:
+            raise ParallelMixError(
+                f"MPI does not start: {error}. Run `parallel-mix doctor` without a launcher."
+            ) from None
+    findings = []
+    for finding in chain(examine_ranks(backend) if backend else [], examine(options.folder) if speaks() else []):
         findings.append(finding)
         print(finding, flush=True)
+    if backend:
+        backend.leave(patience=300.0)
+    if not speaks():
+        return
     wrong = sum(not finding.well for finding in findings)
     if wrong:
         raise ParallelMixError(f"{wrong} of {len(findings)} findings are to be mended.")
@@ -55,8 +63,9 @@ def as_job(options: Options) -> None:
     from parallel_mix.launch.batch_script import Stage, batch_script
     from parallel_mix.launch.submission import here, wait_for
 
-    asked = replace(options, time=options.time or "2", ntasks=options.ntasks or (None if options.nodes else 2))
-    stage = Stage(("doctor", str(options.folder)), parallel=True)
+    tasks = options.ntasks or (None if options.nodes else 2)
+    asked = replace(options, time=options.time or "2", ntasks=tasks, job_name="doctor", array=None)
+    stage = Stage(("doctor", str(options.folder)), keeps=False, ranks=True)
     folder = here()
     script = batch_script(stage, asked, (sys.executable, "-m", "parallel_mix"), str(folder))
     print(wait_for(script, folder, "doctor"), end="")

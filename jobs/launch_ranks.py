@@ -34,6 +34,8 @@ def run(options: Options) -> None:
         raise InputError(f"--launcher {launcher!r} is none of: {', '.join(LAUNCHERS)}.")
     index = os.environ.get("SLURM_ARRAY_TASK_ID")
     given = [word.replace("%a", index) for word in options.words] if index else options.words
+    if int(os.environ.get("SLURM_RESTART_COUNT", "0")) > 0:  # what was begun afresh goes on
+        given = [word for word in given if word != "--fresh"]
     command = options_of(given)
     on_ranks = job_of(given[0]).PARALLEL and getattr(command, "backend", None) in (None, "mpi")
     on_ranks = on_ranks and getattr(command, "slurm_workers", None) is None

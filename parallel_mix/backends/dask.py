@@ -159,9 +159,7 @@ class DaskBackend(Backend):
         if len(self._futures) >= self.size * (1 + QUEUED_AHEAD):
             return False
         future = self.client.submit(run_on_worker, self._context_name, self._kernel, index, task, pure=False, retries=3)
-        self._futures[index] = future
-        finished, call = self._finished, self._call
-        future.add_done_callback(lambda _: finished.put((call, index)))
+        self._watch(index, future)
         return True
 
     def _wait(self) -> list[tuple[int, Any]]:
@@ -170,22 +168,34 @@ class DaskBackend(Backend):
             item = self._finished.get(timeout=0.1)
             while True:
                 if item[0] == self._call:
-                    found.append((item[1], self._outcome(item[1])))
+                    self._fetch(item[1], found)
                 item = self._finished.get_nowait()
         except Empty:
             return found
 
-    def _outcome(self, index: int) -> Any:
+    def _fetch(self, index: int, found: list[tuple[int, Any]]) -> None:
+        """Add a task's outcome to those found, unless its worker died with it: then it is computed again."""
         future = self._futures.pop(index)
+        error: Any = "the scheduler lost or cancelled the task"
         if future.status == "finished":
             try:
-                result, usage = future.result(timeout=120)
+                result, usage = future.result(timeout=10)
                 self._usage[usage.worker] = usage
-                return result
-            except Exception as lost:  # the worker that had it died before it was fetched
-                return Failure(index, "unknown", "the Dask cluster", f"{type(lost).__name__}: {lost}", "")
-        error = future.exception() if future.status == "error" else "the scheduler lost or cancelled the task"
-        return Failure(index, "unknown", "the Dask cluster", str(error), "")
+                found.append((index, result))
+                return
+            except TimeoutError:
+                self._watch(index, future)
+                return
+            except Exception as lost:
+                error = f"{type(lost).__name__}: {lost}"
+        elif future.status == "error":
+            error = future.exception()
+        found.append((index, Failure(index, "unknown", "the Dask cluster", str(error), "")))
+
+    def _watch(self, index: int, future: Future) -> None:
+        self._futures[index] = future
+        finished, call = self._finished, self._call
+        future.add_done_callback(lambda _: finished.put((call, index)))
 
     def _cancel(self) -> None:
         if self._futures:

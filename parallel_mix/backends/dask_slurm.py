@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from parallel_mix.errors import InputError
 
 LOGS = "dask-logs"
 SETTINGS = {
-    "distributed.scheduler.allowed-failures": 1000,  # a worker's death is no fault of its task
+    "distributed.scheduler.allowed-failures": 10,  # a worker's death is seldom the fault of its task
     "distributed.comm.timeouts.tcp": "20s",
     "distributed.comm.timeouts.connect": "20s",
     "distributed.scheduler.worker-ttl": "60s",
@@ -38,9 +39,11 @@ def slurm_cluster(low: int, high: int) -> Any:
         raise InputError("There is no SLURM here (sbatch is not found): --slurm-workers needs one.")
     environment = os.environ
     cores = int(environment.get("SLURM_CPUS_PER_TASK", "1"))
-    memory = environment.get("SLURM_MEM_PER_CPU")
-    folder = Path(LOGS).absolute()
-    folder.mkdir(exist_ok=True)
+    memory = int(environment.get("SLURM_MEM_PER_CPU", "0")) * cores or int(environment.get("SLURM_MEM_PER_NODE", "0"))
+    qos = environment.get("SLURM_JOB_QOS", "")
+    Path(LOGS).mkdir(exist_ok=True)
+    folder = Path.home() / ".cache" / "parallel-mix"  # of the user alone, on all nodes, no blanks in its name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     dask_config.set(SETTINGS)
     cluster = SLURMCluster(
         queue=environment.get("SLURM_JOB_PARTITION"),
@@ -48,13 +51,13 @@ def slurm_cluster(low: int, high: int) -> Any:
         walltime=_time_left(environment.get("SLURM_JOB_ID")),
         cores=cores,
         processes=1,
-        memory=f"{int(memory) * cores}MB" if memory else "2GB",
+        memory=f"{memory}MB" if memory else "2GB",
         job_directives_skip=[] if memory else ["--mem"],
         worker_extra_args=[] if memory else ["--memory-limit", "0"],
-        job_extra_directives=["--export=ALL"],
+        job_extra_directives=["--export=ALL", *([f"--qos={qos}"] if qos and qos != "normal" else [])],
         job_script_prologue=["unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK", "export OMP_NUM_THREADS=1"],
         name="dask-worker",
-        python=sys.executable,
+        python=shlex.quote(sys.executable),
         log_directory=LOGS,
         local_directory=environment.get("TMPDIR", "/tmp"),  # noqa: S108 (of the worker's node)
         shared_temp_directory=str(folder),

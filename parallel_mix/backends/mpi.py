@@ -151,6 +151,7 @@ class MpiBackend(Backend):
         self._has_kernel: set[int] = set()
         self._pending = [0] * self.ranks
         self._sends: list[tuple[Any, Any]] = []
+        self._arriving: list[tuple[int, int, int, Any]] = []  # tag, sender, bytes, request
         self.host = socket.gethostname()
         self._hosts: list[str] = [self.host]
         self._usage: dict[int, Usage] = {}
@@ -257,14 +258,18 @@ class MpiBackend(Backend):
             )
 
     def usage(self) -> list[Usage]:
-        self._usage[0] = self._local.meter.read()
-        return [self._usage[rank] for rank in sorted(self._usage)]
+        hosts = self._hosts if len(self._hosts) == self.ranks else ["?"] * self.ranks
+        idle = {rank: Usage(f"rank {rank}", hosts[rank], self.threads) for rank in range(self.ranks)}
+        found = {**idle, **self._usage, 0: self._local.meter.read()}
+        return [found[rank] for rank in sorted(found)]
 
     def close(self) -> None:
         """End the other ranks and leave last."""
         for rank in range(1, self.ranks):
             self._send(("close",), rank, TAG_COMMAND)
         self.leave()
+        if len(set(self._hosts)) > 1:
+            end_launcher(after=20)  # if a host goes while MPI ends
 
     # the other ranks
 
@@ -325,23 +330,29 @@ class MpiBackend(Backend):
         found: list[tuple[int, Any]] = []
         wanted = self._mpi.ANY_SOURCE if source < 0 else source
         while (message := self.comm.improbe(wanted, tag, self._status)) is not None:
-            rank, began = self._status.Get_source(), time.perf_counter()
-            found.append((rank, message.recv()))
-            self._local.meter.talked(time.perf_counter() - began, self._status.Get_count(self._mpi.BYTE))
-            self._heard[rank] = time.monotonic()
+            size = self._status.Get_count(self._mpi.BYTE)
+            self._arriving.append((tag, self._status.Get_source(), size, message.irecv()))
+        self._arriving, arriving = [], self._arriving
+        for item in arriving:  # never waited for: its sender may be gone before all of it has come
+            began = time.perf_counter()
+            come, content = item[3].test() if item[0] == tag else (False, None)
+            if not come:
+                self._arriving.append(item)
+                continue
+            found.append((item[1], content))
+            self._local.meter.talked(time.perf_counter() - began, item[2])
+            self._heard[item[1]] = time.monotonic()
         if self._sends:
             self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
         return found
 
-    def leave(self) -> None:
+    def leave(self, patience: float = 30.0) -> None:
         """Pass a barrier together, so that no rank's early exit makes the launcher kill the others."""
         self._local.close()
         self._blas.restore_original_limits()
-        self._until(lambda: all(request.Test() for request, _ in self._sends))
+        self._until(lambda: all(request.Test() for request, _ in self._sends), patience)
         barrier = self.comm.Ibarrier()
-        self._until(barrier.Test)
-        if self.rank == 0 and len(set(self._hosts)) > 1:
-            end_launcher(after=20)
+        self._until(barrier.Test, patience)
 
     def _until(self, done: Callable[[], bool], seconds: float = 30.0) -> None:
         patience = Patience()

@@ -86,7 +86,8 @@ class ComputeProcesses:
 
     def usage(self) -> list[Usage]:
         """What each process did until its last task was done."""
-        return [self._usage[number] for number in sorted(self._usage)]
+        host = socket.gethostname()
+        return [self._usage.get(number, Usage(f"process {number}", host)) for number in range(self.count)]
 
     def close(self) -> None:
         """End the processes at once: they hold nothing that anyone needs."""

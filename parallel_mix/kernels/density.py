@@ -90,11 +90,18 @@ def kernel_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse: np
                 sums[rows] = _direct_sums(starts[rows], offset[rows], kernels)
             else:
                 sums[rows] = _expanded_sums(starts[rows], offset[rows], table)
-    total = sums[:, d]
-    lost = np.flatnonzero(~(np.isfinite(total) & (total > 0.0)))
-    if lost.size:
+    lost = _lost(sums)
+    if lost.size and coarse is not None and not kernels.direct:  # too far away for the range of single precision
+        sums[lost] = kernel_sums(starts[lost], offset[lost], kernels)
+    elif lost.size:
         sums[lost] = _direct_sums(starts[lost], _highest_exponents(starts[lost], kernels), kernels)
     return sums
+
+
+def _lost(sums: Array) -> np.ndarray:
+    """Rows whose sums overflowed or vanished."""
+    total = sums[:, -3]
+    return np.flatnonzero(~(np.isfinite(total) & (total > 0.0)))
 
 
 def nearby_kernels(points: Array, log_density: Array, kernels: ScaledKernels, slack: float) -> ScaledKernels:

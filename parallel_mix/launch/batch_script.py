@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
-from parallel_mix.config import option, positive
+from parallel_mix.config import count, option, positive
 from parallel_mix.errors import InputError
 
 SAFE = re.compile(r"[A-Za-z0-9_.,:+@%/=\-\[\]]+")
 """What may stand in a #SBATCH line, which SLURM cuts into words by rules of its own."""
 SECONDS_BEFORE_END = 120
+"""How long before its end a job is told to keep a checkpoint; a short job, a quarter of its time."""
+NO_DIRECTIVES = ("launcher", "max_requeue", "setup")
 
 
 def time_limit(text: str) -> str:
@@ -20,6 +24,24 @@ def time_limit(text: str) -> str:
     if not re.fullmatch(r"(\d+-)?\d+(:\d{1,2}){0,2}", text):
         raise ValueError("must be a time such as 90 (minutes), 2:00:00 or 1-12:00:00")
     return text
+
+
+def seconds_before_end(limit: str | None) -> int:
+    """When the signal of the time limit is to come."""
+    if limit is None:
+        return SECONDS_BEFORE_END
+    days, _, clock = limit.rpartition("-")
+    parts = [int(part) for part in clock.split(":")]
+    units = (3600, 60, 1) if days or len(parts) == 3 else (60, 1)
+    seconds = int(days or 0) * 86_400 + sum(part * unit for part, unit in zip(parts, units, strict=False))
+    return min(SECONDS_BEFORE_END, seconds // 4)
+
+
+def site_file() -> Path | None:
+    """The site's defaults, where there are any."""
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    path = Path(os.environ.get("PARALLEL_MIX_SITE") or home / "parallel-mix" / "site.toml")
+    return path if path.exists() else None
 
 
 def word(text: str) -> str:
@@ -48,6 +70,9 @@ class Resources:
     array: str | None = option(
         None, "run once for each index, e.g. 0-9%4; %a in the command's words stands for it", read=word, metavar="LIST"
     )
+    launcher: str | None = option(None, "how to start ranks (default: found out on the node)", metavar="WORDS")
+    max_requeue: int = option(3, "requeue at the time limit, at most so often", read=count, metavar="N")
+    setup: str | None = option(None, "shell lines to run first, e.g. 'module load openmpi'", metavar="TEXT")
 
 
 @dataclass(frozen=True)
@@ -55,8 +80,8 @@ class Stage:
     """One command of a submission."""
 
     words: tuple[str, ...]
-    parallel: bool  # keeps checkpoints and may be stopped
-    ranks: bool = True  # a parallel one runs on MPI ranks
+    keeps: bool  # checkpoints, so that it may be stopped and requeued
+    ranks: bool  # runs on MPI ranks
 
     @property
     def command(self) -> str:
@@ -68,40 +93,43 @@ def batch_script(
     resources: Resources,
     program: tuple[str, ...],
     folder: str,
-    max_requeue: int = 0,
-    launcher: str | None = None,
-    setup: str | None = None,
 ) -> str:
-    """The script of one stage. `program` starts parallel-mix; `setup` are a site's own shell lines."""
-    options = ["--max-requeue", str(max_requeue)] if stage.parallel else []
-    options += ["--launcher", launcher] if launcher and stage.parallel else []
+    """The script of one stage. `program` starts parallel-mix."""
+    options = ["--max-requeue", str(resources.max_requeue)] if stage.keeps else []
+    options += ["--launcher", resources.launcher] if resources.launcher and stage.ranks else []
+    end = seconds_before_end(resources.time)
     line = "exec " + shlex.join([*program, "launch", *options, "--", *_words(stage, resources)])
     lines = [
         "#!/usr/bin/env bash",
         *(f"#SBATCH --{key}={value}" for key, value in _directives(stage, resources)),
-        f"#SBATCH --signal=B:USR1@{SECONDS_BEFORE_END}",
+        *([f"#SBATCH --signal=B:USR1@{end}"] if stage.keeps else []),
         "#SBATCH --open-mode=append",
-        "#SBATCH --requeue" if max_requeue else "#SBATCH --no-requeue",
+        "#SBATCH --requeue" if stage.keeps and resources.max_requeue else "#SBATCH --no-requeue",
+        *(resources.setup or "").splitlines(),
         "set -euo pipefail",
         f"cd -- {shlex.quote(folder)}",
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1",
-        *(setup or "").splitlines(),
-        "# Stops at its signal with a checkpoint; goes on by requeue, or by the same submission again.",
+        *(
+            ["# Stops at its signal with a checkpoint; goes on by requeue, or by the same submission again."]
+            * stage.keeps
+        ),
         line,
     ]
     return "\n".join(lines) + "\n"
 
 
 def _words(stage: Stage, resources: Resources) -> list[str]:
-    more = resources.cpus_per_task > 1 and stage.parallel and "--threads" not in stage.words
+    given = any(word.split("=")[0] == "--threads" for word in stage.words)
+    more = resources.cpus_per_task > 1 and stage.keeps and not given
     return [*stage.words, *(["--threads", str(resources.cpus_per_task)] if more else [])]
 
 
 def _directives(stage: Stage, resources: Resources) -> list[tuple[str, Any]]:
-    values: dict[str, Any] = {f.name.replace("_", "-"): getattr(resources, f.name) for f in fields(Resources)}
+    names = [field.name for field in fields(Resources) if field.name not in NO_DIRECTIVES]
+    values: dict[str, Any] = {name.replace("_", "-"): getattr(resources, name) for name in names}
     values["job-name"] = values["job-name"] or stage.command
     values["output"] = "%x-%A_%a.log" if resources.array else "%x-%j.log"
-    if not (stage.parallel and stage.ranks):
+    if not stage.ranks:
         values |= {"nodes": None, "ntasks": 1, "ntasks-per-node": None}
     found = [(key, value) for key, value in values.items() if value is not None]
     for key, value in found:

@@ -124,11 +124,13 @@ class Job:
             return
         stopped = isinstance(error, Stopped)
         text = str(error) or type(error).__name__
-        self._kept.write_status("stopping" if stopped else "failed", text.splitlines()[0])
-        if not isinstance(error, InputError):
-            self._kept.save()
+        self._kept.write_status("stopping", text.splitlines()[0])
+        try:
+            if not isinstance(error, InputError):
+                self._kept.save()
+        finally:  # last: a launcher's watcher may end what is left after this
+            self._kept.write_status("stopped" if stopped else "failed", text.splitlines()[0])
         if stopped:
-            self._kept.write_status("stopped", text)
             self.progress.say(f"{self._kept.checkpoint} keeps what is done: give the same command again to go on.")
 
 

@@ -57,10 +57,19 @@ def _now(folder: Path) -> float:
 def _correct(run: dict[str, Any], queue: str) -> None:
     """A run that was killed cannot say so."""
     over = queue in ("CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
-    if run["state"] in ("running", "queued", "stopping") and over:
-        run["state"] = "killed" if run["state"] != "queued" else "cancelled"
+    if run["state"] == "queued" and (over or not queue):
+        run["state"] = queue.lower() or "gone"
+        run["message"] = (
+            "ended before it began; its log says why" if over else "the queue does not know its job any more"
+        )
+    elif run["state"] in ("running", "stopping") and over:
+        run["state"] = "killed"
         run["message"] = f"SLURM says {queue}; the same command goes on from its checkpoint"
-    elif run["state"] == "running" and run.get("silent", 0.0) > SILENT and queue not in ("RUNNING", "PENDING"):
+    elif (
+        run["state"] in ("running", "stopping")
+        and run.get("silent", 0.0) > SILENT
+        and queue not in ("RUNNING", "PENDING")
+    ):
         run["state"] = "silent"
         run["message"] = f"no sign of life for {clock(run['silent'])}; last: {run.get('message')}"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.config import CommonOptions
-from parallel_mix.errors import InputError, LostRanksError, ParallelMixError
+from parallel_mix.errors import InputError, LostRanksError, ParallelMixError, Stopped
 
 
 def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> None:
@@ -68,14 +68,19 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
         ) from None
     abort_on_exception()
     backend = MpiBackend(options.threads, stop)
+    stop.deferred = True  # a rank that left now would leave the others waiting
     try:
         check_ranks(backend, options)
     except InputError:
         backend.close()
         raise
+    if backend.rank == 0 and stop.signum:
+        backend.close()
+        raise Stopped(stop.signum)
     if backend.rank > 0:
         backend.serve()
         return
+    stop.deferred = False
     try:
         work(backend)
     except LostRanksError as error:

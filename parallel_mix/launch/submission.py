@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.launch import slurm
@@ -42,11 +43,13 @@ def stages(
     for part in parts:
         if part[0] in NOT_IN_A_JOB:
             raise InputError(f"{part[0]} is not for a job's inside: submit what it would submit.")
-    found = [Stage(tuple(part), is_parallel(part[0])) for part in parts]
-    if dask_workers is None:
-        return found
-    more = ("--slurm-workers", "{}..{}".format(*dask_workers))
-    return [Stage((*stage.words, *more), True, ranks=False) if stage.parallel else stage for stage in found]
+    more = ("--slurm-workers", "{}..{}".format(*dask_workers)) if dask_workers else ()
+    found = []
+    for part in parts:
+        parallel = is_parallel(part[0])
+        words = (*part, *more) if parallel else tuple(part)
+        found.append(Stage(words, keeps=parallel, ranks=parallel and not more))
+    return found
 
 
 def refuse_shared_outputs(array: str | None, outputs: Sequence[Path | None]) -> None:
@@ -56,23 +59,50 @@ def refuse_shared_outputs(array: str | None, outputs: Sequence[Path | None]) -> 
             raise InputError(f"Every task of the array would write {output}: put %a, the task's index, in its name.")
 
 
-def submit_chain(
-    chain: Sequence[Stage],
-    scripts: Sequence[str],
-    folder: Path,
-    inputs: Sequence[Path],
-    outputs: Sequence[Path | None],
-) -> list[str]:
-    """Submit the scripts, each to begin when the one before is done; the numbers of their jobs."""
+def stages_done(commands: Sequence[Any], folder: Path) -> int:
+    """How many of a chain's first commands an earlier submission has done: the output is newer than the input."""
+    done = 0
+    for command in commands[:-1]:
+        output, source = getattr(command, "output", None), getattr(command, "input", None)
+        if output is None or source is None or getattr(command, "force", False):
+            break
+        try:
+            newer = (folder / output).stat().st_mtime >= (folder / source).stat().st_mtime
+        except OSError:
+            break
+        if not newer:
+            break
+        sys.stderr.write(f"parallel-mix: {output} is there already: its command is left out.\n")
+        done += 1
+    return done
+
+
+def check_target(output: Path, force: bool) -> None:
+    """Find out now, not on the node, that an output must not or cannot be written."""
+    if output.exists() and not output.is_dir() and not force:
+        raise InputError(f"{output} exists already: give its command --force to overwrite it, or another name.")
+    if not output.parent.is_dir():
+        raise InputError(f"{output.parent}, where {output.name} is to be written, is no folder.")
+
+
+def check_inputs(folder: Path, inputs: Sequence[Path]) -> None:
+    """The first command's inputs must be there."""
     for path in inputs:
         if not (folder / path).exists():
             raise InputError(f"{path} is not there.")
+
+
+def submit_chain(
+    chain: Sequence[Stage], scripts: Sequence[str], folder: Path, outputs: Sequence[Path | None]
+) -> list[str]:
+    """Submit the scripts, each to begin when the one before is done; the numbers of their jobs."""
     jobs: list[str] = []
-    for stage, script, output in zip(chain, scripts, outputs, strict=True):
+    for number, (stage, script) in enumerate(zip(chain, scripts, strict=True)):
         jobs.append(slurm.submit(script, folder, jobs[-1] if jobs else None))
         waits = f" after {jobs[-2]}" if len(jobs) > 1 else ""
         print(f"{jobs[-1]}  {stage.command}{waits}", flush=True)
-        if stage.parallel and output:
+        output = outputs[number] if outputs else None
+        if stage.keeps and output:
             note_queued(folder / output, jobs[-1])
     return jobs
 
@@ -81,10 +111,12 @@ def wait_for(script: str, folder: Path, name: str, seconds: float = 300.0) -> st
     """Submit a script and wait; what it said."""
     job = slurm.submit(script, folder)
     sys.stderr.write(f"parallel-mix: job {job} is submitted.\n")
+    unknown = 0
     log, until = folder / f"{name}-{job}.log", time.monotonic() + seconds
     while True:
-        state, reason = slurm.queue([job]).get(job, ("gone", ""))
-        if state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"):
+        state, reason = slurm.queue([job]).get(job, ("", ""))
+        unknown = 0 if state else unknown + 1  # once may be a hiccup of the controller
+        if state not in ("", "PENDING", "CONFIGURING", "RUNNING", "COMPLETING") or unknown > 5:
             break
         if time.monotonic() > until:
             raise ParallelMixError(f"Job {job} is still {state} ({reason}): look at {log} later.")
@@ -93,7 +125,7 @@ def wait_for(script: str, folder: Path, name: str, seconds: float = 300.0) -> st
         said = log.read_text(encoding="utf-8")
     except OSError:
         raise ParallelMixError(f"Job {job} ended ({state}), and {log} is not there: do the nodes see it?") from None
-    if state != "COMPLETED":
+    if state not in ("COMPLETED", ""):
         sys.stdout.write(said)
         raise ParallelMixError(f"Job {job} ended as {state}.")
     return said

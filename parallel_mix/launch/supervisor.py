@@ -24,7 +24,7 @@ from parallel_mix.store.checkpoints import read_status, status_path
 POLL = 0.2
 GRACE = 10.0
 """Seconds a launcher may take to end after its run has said that it ended."""
-STOP_PATIENCE = 60.0
+STOP_PATIENCE = 100.0
 """Seconds a run may take to stop after the signal, before its launcher is told to end."""
 LAUNCHERS = ("srun --mpi=pmix", "srun --mpi=pmi2", "mpirun", "none")
 
@@ -44,7 +44,12 @@ def choose_launcher(library: str, kinds: Sequence[str]) -> str:
 def mpi_library() -> str:
     """What the MPI library that mpi4py finds calls itself; '' where there is none."""
     code = "from parallel_mix.backends.mpi import library; print(library())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        raise ParallelMixError(
+            "mpi4py did not load within two minutes: is the file system of its folder well?"
+        ) from None
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -53,6 +58,7 @@ def launch_words(launcher: str) -> list[str]:
     if launcher.startswith("srun"):
         cores = os.environ.get("SLURM_CPUS_PER_TASK")
         return [*launcher.split(), "--kill-on-bad-exit=1", *([f"--cpus-per-task={cores}"] if cores else [])]
+    many = int(os.environ.get("SLURM_CPUS_PER_TASK", "1")) > 1
     if launcher == "mpirun":
         own = Path(sys.executable).with_name("mpirun")
         found = str(own) if own.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
@@ -60,7 +66,7 @@ def launch_words(launcher: str) -> list[str]:
             raise InputError(
                 "There is no mpirun here: load the site's MPI, or pip install 'parallel-mix[mpi-runtime]'."
             )
-        return [found]
+        return [found, *(["--bind-to", "none"] if many else [])]  # its default is one core a rank
     return []
 
 
@@ -89,7 +95,8 @@ class Supervisor:
         return code if 0 < code < 126 else 1
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
-        self.signum = self.signum or signum
+        if self.signum in (0, signal.SIGUSR1):  # who cancels after the time limit's signal means it
+            self.signum = signum
 
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         passed_on = ended = None

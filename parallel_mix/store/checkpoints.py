@@ -23,6 +23,8 @@ from parallel_mix.progress import Progress
 from parallel_mix.store.atomic import write_json
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
 
+A_WHILE = 60.0
+"""Seconds without a word after which a run that is said to be under way is taken to be dead."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
 
@@ -44,7 +46,7 @@ def note_queued(output: Path, job: str) -> None:
     """Say that a run waits in a queue, unless one is under way."""
     path = status_path(output)
     before = read_status(path)
-    if before.get("state") == "running":
+    if before.get("state") == "running" and time.time() - path.stat().st_mtime < A_WHILE:
         return
     attempt = 0 if before.get("state", "done") == "done" else int(before.get("attempt", 0))
     kept = {key: before.get(key, 0) for key in ("done", "total", "launch")}
@@ -55,7 +57,8 @@ def note_queued(output: Path, job: str) -> None:
         "attempt": attempt,
         "output": str(output),
     }
-    write_json(path, {**kept, **waiting})
+    with contextlib.suppress(InputError):  # the job is submitted, whatever becomes of this
+        write_json(path, {**kept, **waiting})
 
 
 class KeptRun:

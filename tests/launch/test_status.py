@@ -43,6 +43,8 @@ def test_a_run_that_is_silent(tmp_path: Path) -> None:
         ("queued", "CANCELLED", "cancelled"),
         ("stopped", "CANCELLED", "stopped"),
         ("running", "RUNNING", "running"),
+        ("queued", "FAILED", "failed"),
+        ("queued", "PENDING", "queued"),
     ],
 )
 def test_the_queue_knows_what_a_killed_run_cannot_say(
@@ -84,7 +86,7 @@ def test_a_damaged_status_is_no_status(tmp_path: Path) -> None:
 
 def test_stages() -> None:
     found = stages(["convert", "a", "--then", "hmac", "b"], lambda command: command == "hmac")
-    assert [(s.words, s.parallel) for s in found] == [(("convert", "a"), False), (("hmac", "b"), True)]
+    assert [(s.words, s.keeps) for s in found] == [(("convert", "a"), False), (("hmac", "b"), True)]
 
 
 @pytest.mark.parametrize("words", [["--then", "hmac"], ["hmac", "--then"], ["submit", "x"]])

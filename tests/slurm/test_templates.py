@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from parallel_mix.errors import InputError
-from parallel_mix.launch.batch_script import Resources, Stage, batch_script
+from parallel_mix.launch.batch_script import Resources, Stage, batch_script, seconds_before_end
 from parallel_mix.launch.supervisor import choose_launcher
 from tests.conftest import ROOT
 
@@ -28,10 +28,10 @@ GOLDEN = """#!/usr/bin/env bash
 #SBATCH --signal=B:USR1@120
 #SBATCH --open-mode=append
 #SBATCH --requeue
+module load openmpi
 set -euo pipefail
 cd -- '/data/my ships'
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-module load openmpi
 # Stops at its signal with a checkpoint; goes on by requeue, or by the same submission again.
 exec parallel-mix launch --max-requeue 3 -- hmac ships.h5 -o run.h5 --threads 2
 """
@@ -70,8 +70,8 @@ def test_hostile_names_stay_names_in_a_template(tmp_path: Path) -> None:
 def test_hostile_names_stay_names_in_a_submission(tmp_path: Path) -> None:
     folder = tmp_path / "x 'y' $(touch hacked)"
     folder.mkdir()
-    stage = Stage(("hmac", HOSTILE, "-o", "$HOME`x`"), True)
-    (tmp_path / "job.sh").write_text(batch_script(stage, Resources(), ("parallel-mix",), str(folder), 1))
+    stage = Stage(("hmac", HOSTILE, "-o", "$HOME`x`"), True, True)
+    (tmp_path / "job.sh").write_text(batch_script(stage, Resources(), ("parallel-mix",), str(folder)))
     sound(tmp_path / "job.sh")
     assert words_given(tmp_path / "job.sh", tmp_path)[-4:] == list(stage.words)
     assert not list(tmp_path.rglob("hacked"))
@@ -79,15 +79,21 @@ def test_hostile_names_stay_names_in_a_submission(tmp_path: Path) -> None:
 
 def test_the_text_of_a_submission() -> None:
     resources = Resources(
-        nodes=4, ntasks_per_node=32, time="2:00:00", partition="p", account="physics", cpus_per_task=2
+        nodes=4,
+        ntasks_per_node=32,
+        time="2:00:00",
+        partition="p",
+        account="physics",
+        cpus_per_task=2,
+        setup="module load openmpi",
     )
-    stage = Stage(("hmac", "ships.h5", "-o", "run.h5"), True)
-    text = batch_script(stage, resources, ("parallel-mix",), "/data/my ships", 3, setup="module load openmpi")
+    stage = Stage(("hmac", "ships.h5", "-o", "run.h5"), True, True)
+    text = batch_script(stage, resources, ("parallel-mix",), "/data/my ships")
     assert text == GOLDEN
 
 
 def test_a_serial_stage_asks_for_one_task() -> None:
-    text = batch_script(Stage(("plot", "run.h5"), False), Resources(nodes=4, ntasks=9), ("parallel-mix",), "/", 3)
+    text = batch_script(Stage(("plot", "run.h5"), False, False), Resources(nodes=4, ntasks=9), ("parallel-mix",), "/")
     assert "--ntasks=1" in text
     assert "--nodes" not in text
     assert "launch -- plot" in text
@@ -95,7 +101,7 @@ def test_a_serial_stage_asks_for_one_task() -> None:
 
 def test_values_cannot_leave_their_line() -> None:
     with pytest.raises(InputError, match="letters, digits"):
-        batch_script(Stage(("hmac",), True), Resources(job_name="x\n#SBATCH --uid=0"), ("p",), "/")
+        batch_script(Stage(("hmac",), True, True), Resources(job_name="x\n#SBATCH --uid=0"), ("p",), "/")
 
 
 @pytest.mark.parametrize(
@@ -115,3 +121,26 @@ def test_the_launch_line_suits_the_site(library: str, kinds: list[str], chosen: 
 def test_no_mpi_is_a_sentence() -> None:
     with pytest.raises(InputError, match="no MPI library"):
         choose_launcher("", ["pmix"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [
+        (None, 120),
+        ("2:00:00", 120),
+        ("1", 15),
+        ("4:00", 60),
+        ("2-0", 120),
+        ("1-12:00", 120),
+        ("0-0:01", 15),
+        ("0:40", 10),
+    ],
+)
+def test_the_signal_of_a_short_job_comes_late(limit: str | None, seconds: int) -> None:
+    assert seconds_before_end(limit) == seconds
+
+
+def test_what_keeps_no_checkpoint_is_not_signalled() -> None:
+    text = batch_script(Stage(("convert", "a", "-o", "b"), False, False), Resources(), ("parallel-mix",), "/")
+    assert "--signal" not in text
+    assert "--no-requeue" in text
