@@ -16,6 +16,8 @@ class Options:
 
     file: Path = argument("a result or a table")
     dataset: str = option("X", "name of the data in a table in HDF5 or npz", metavar="NAME")
+    labels: str | None = option(None, "dataset or column of known classes, of a table", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names, of a table", metavar="NAME")
 
 
 def run(options: Options) -> None:
@@ -50,7 +52,7 @@ def run(options: Options) -> None:
             efficiency = Efficiency.from_record(record["efficiency"])
             print("\n".join([efficiency.summary(), *efficiency.table()]))
         return
-    table = read_table(options.file, Selection(options.dataset))
+    table = read_table(options.file, Selection(options.dataset, None, options.labels, options.row_names))
     n, d = table.X.shape
     print(f"{options.file}: a table of {n:,} rows and {plural(d, 'column')}")
     for name in ("w", "y", "rows"):

@@ -22,6 +22,7 @@ class Options(CommonOptions):
     input: Path = argument("table of new points")
     level: int | None = option(None, "level of the result; default: the one its labels show", read=int, metavar="N")
     dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
+    labels: str | None = option(None, "dataset or column of known classes (not used)", metavar="NAME")
     row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
 
 
@@ -44,7 +45,7 @@ def work(options: Options, backend: Backend) -> None:
 
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
     known = read_data(options.model)
-    selection = Selection(options.dataset, None, None, options.row_names)
+    selection = Selection(options.dataset, None, options.labels, options.row_names)
     with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
         table = job.read(options.input, least_rows=1)
         if table.X.shape[1] != known.X.shape[1]:

@@ -49,17 +49,17 @@ def run(options: Options) -> None:
     commands = [options_of(stage.words) for stage in found]  # a mistake is better found now than after a night
     scripts = [batch_script(stage, options, program, str(folder)) for stage in found]
     if options.dry_run:
-        print("\n".join(scripts), end="")
+        print("\n# --dependency=afterok of the job before:\n".join(scripts), end="")
         return
     outputs = [getattr(command, "output", None) for command in commands]
     refuse_shared_outputs(options.array, outputs)
+    if not options.array:
+        check_inputs(folder, commands)
     done = 0 if options.array else stages_done(commands, folder)
     for output, command in zip(outputs[done:], commands[done:], strict=True):
         if output and not options.array:
             check_target(folder / output, getattr(command, "force", True))
     warn_of_local_folders([folder, *[folder / output for output in outputs if output]])
-    if done == 0 and not options.array:
-        check_inputs(folder, [getattr(commands[0], name) for name in ("input", "model") if hasattr(commands[0], name)])
     submit_chain(found[done:], scripts[done:], folder, [] if options.array else outputs[done:])
 
 

@@ -7,6 +7,7 @@ import importlib
 import os
 import re
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -50,7 +51,9 @@ def guarded(action: Any, *arguments: Any) -> int:
     try:
         action(*arguments)
     except ParallelMixError as error:
-        if speaks():
+        if not speaks():
+            time.sleep(0.5)  # a launcher that sees this end kills the one that speaks
+        else:
             sys.stderr.write(f"parallel-mix: {error}\n")
             if isinstance(error, TaskError):
                 again = f"the same command with --only-task {error.failure.task}"

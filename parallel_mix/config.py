@@ -108,7 +108,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
             extra: dict[str, Any] = {"nargs": data["nargs"]} if data.get("nargs") else {}
             if item.default is not MISSING:
                 extra["default"] = item.default
-            parser.add_argument(item.name, type=data["read"], help=data["help"], **extra)
+            parser.add_argument(item.name, type=data["read"], help=data["help"].replace("%", "%%"), **extra)
             continue
         flags = [flag for flag in (data.get("short"), _flag(item)) if flag]
         common: dict[str, Any] = {"dest": item.name, "default": argparse.SUPPRESS, "help": _help(item)}
@@ -172,7 +172,7 @@ def _flag(item: Field[Any]) -> str:
 
 
 def _help(item: Field[Any]) -> str:
-    text: str = item.metadata["help"]
+    text: str = item.metadata["help"].replace("%", "%%")
     shown = item.default is not None and not isinstance(item.default, bool) and "default" not in text
     value = ",".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
     return f"{text} (default: {value})" if shown else text

@@ -37,6 +37,9 @@ def slurm_cluster(low: int, high: int) -> Any:
         raise InputError("Workers as SLURM jobs need dask-jobqueue: pip install 'parallel-mix[dask]'.") from None
     if shutil.which("sbatch") is None:
         raise InputError("There is no SLURM here (sbatch is not found): --slurm-workers needs one.")
+    asked = subprocess.run(["sinfo", "-h"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S607
+    if asked.returncode:
+        raise InputError("SLURM's programs are here, but no cluster answers: --slurm-workers needs one.")
     environment = os.environ
     cores = int(environment.get("SLURM_CPUS_PER_TASK", "1"))
     memory = int(environment.get("SLURM_MEM_PER_CPU", "0")) * cores or int(environment.get("SLURM_MEM_PER_NODE", "0"))

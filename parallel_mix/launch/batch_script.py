@@ -40,8 +40,9 @@ def seconds_before_end(limit: str | None) -> int:
 def site_file() -> Path | None:
     """The site's defaults, where there are any."""
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    path = Path(os.environ.get("PARALLEL_MIX_SITE") or home / "parallel-mix" / "site.toml")
-    return path if path.exists() else None
+    named = os.environ.get("PARALLEL_MIX_SITE")  # one that is named must be there
+    path = Path(named or home / "parallel-mix" / "site.toml")
+    return path if named or path.exists() else None
 
 
 def word(text: str) -> str:

@@ -11,6 +11,7 @@ from parallel_mix.backends.usage import Usage
 
 GOOD = 0.75
 FEW_TASKS = 4
+LONG_ENOUGH = 10.0
 MEBI = 2**20
 
 
@@ -20,10 +21,11 @@ class Efficiency:
 
     seconds: float
     workers: Sequence[Usage]
+    size: int = 0  # tasks that run at the same time, where workers that died are among those above
 
     @property
     def threads(self) -> int:
-        return sum(worker.threads for worker in self.workers)
+        return self.size or sum(worker.threads for worker in self.workers)
 
     @property
     def speed_up(self) -> float:
@@ -39,7 +41,7 @@ class Efficiency:
         """What would have been better, or that all was well."""
         talking = sum(worker.talking for worker in self.workers) / max(self.seconds * len(self.workers), 1e-9)
         tasks = sum(worker.tasks for worker in self.workers)
-        if self.seconds < 10.0:
+        if self.seconds < LONG_ENOUGH:
             return "too short a run to judge by"
         if self.threads == 1 or self.share >= GOOD:
             return "well used"
@@ -72,9 +74,11 @@ class Efficiency:
 
     def as_record(self) -> str:
         """For the run record."""
-        return json.dumps({"seconds": self.seconds, "workers": [asdict(worker) for worker in self.workers]})
+        return json.dumps(
+            {"seconds": self.seconds, "size": self.size, "workers": [asdict(worker) for worker in self.workers]}
+        )
 
     @classmethod
     def from_record(cls, text: str) -> Efficiency:
         tree = json.loads(text)
-        return cls(float(tree["seconds"]), [Usage(**worker) for worker in tree["workers"]])
+        return cls(float(tree["seconds"]), [Usage(**worker) for worker in tree["workers"]], int(tree["size"]))

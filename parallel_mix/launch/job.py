@@ -10,7 +10,7 @@ from typing import Any, Self
 from parallel_mix.backends.base import Backend
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError
-from parallel_mix.launch.efficiency import Efficiency
+from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
 from parallel_mix.progress import Progress, clock, plural
@@ -83,14 +83,18 @@ class Job:
             self.output, identity, self.progress, self.options.fresh, self.options.checkpoint_every
         )
         self.backend.on_wait = self.run.heartbeat
+        if self.run.displaced:
+            self.progress.say(
+                f"If this run is still under way on {self.run.displaced}, it ends there and goes on here."
+            )
         if self.run.reused:
             self.progress.say(f"Going on from {self.run.checkpoint} (attempt {self.run.attempt}).")
         return self.run
 
     def write(self, tree: dict[str, Any], table: Table, keep_data: bool) -> None:
         """Write the result as HDF5; the checkpoint is not needed any more."""
-        efficiency = Efficiency(self.backend.seconds, self.backend.usage())
-        if efficiency.workers:
+        efficiency = Efficiency(self.backend.seconds, self.backend.usage(), self.backend.size)
+        if efficiency.seconds > LONG_ENOUGH:
             self.progress.say(efficiency.summary())
         self.record |= {
             "efficiency": efficiency.as_record(),

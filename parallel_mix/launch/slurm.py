@@ -25,6 +25,10 @@ def call(words: Sequence[str], text: str | None = None, cwd: Path | None = None)
     except subprocess.TimeoutExpired:
         raise ParallelMixError(f"{words[0]} has not answered for {PATIENCE:g} s: is SLURM's controller up?") from None
     if done.returncode:
+        if "onfiguration source" in done.stderr or "slurm.conf" in done.stderr:
+            raise InputError(
+                f"SLURM's programs are here, but no cluster is configured ({words[0]} finds no slurm.conf)."
+            )
         said = " ".join(re.sub(r"^\S+: (error: )?", "", line) for line in done.stderr.strip().splitlines())
         raise InputError(f"SLURM refuses ({words[0]}): {said or f'exit code {done.returncode}'}.")
     return done.stdout

@@ -85,11 +85,16 @@ def check_target(output: Path, force: bool) -> None:
         raise InputError(f"{output.parent}, where {output.name} is to be written, is no folder.")
 
 
-def check_inputs(folder: Path, inputs: Sequence[Path]) -> None:
-    """The first command's inputs must be there."""
-    for path in inputs:
-        if not (folder / path).exists():
-            raise InputError(f"{path} is not there.")
+def check_inputs(folder: Path, commands: Sequence[Any]) -> None:
+    """Every command's inputs must be there, or be made by a command before it."""
+    made: list[Path] = []
+    for command in commands:
+        for name in ("input", "model", "result", "run", "file"):
+            path = getattr(command, name, None)
+            if isinstance(path, Path) and folder / path not in made and not (folder / path).exists():
+                raise InputError(f"{path} is not there, and no command before makes it.")
+        if getattr(command, "output", None):
+            made.append(folder / command.output)
 
 
 def submit_chain(
@@ -134,11 +139,13 @@ def wait_for(script: str, folder: Path, name: str, seconds: float = 300.0) -> st
 def warn_of_local_folders(folders: Sequence[Path]) -> None:
     """Say which of the folders other nodes will hardly see."""
     mounts = sorted(_mounts(), key=lambda mount: len(str(mount[0])))
-    for folder in sorted(set(folders)):
+    for folder in sorted({folder if folder.is_dir() else folder.parent for folder in folders}):
         place = folder.resolve()
         kind = next((kind for at, kind in reversed(mounts) if place.is_relative_to(at)), "")
         if kind in LOCAL_KINDS or any(place.is_relative_to(local) for local in LOCAL_FOLDERS):
-            sys.stderr.write(f"parallel-mix: {folder} is on this machine alone, it seems: other nodes do not see it.\n")
+            sys.stderr.write(
+                f"parallel-mix: note: {folder} is on this machine alone, it seems: other nodes do not see it.\n"
+            )
 
 
 def _mounts() -> list[tuple[Path, str]]:

@@ -103,6 +103,11 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def _on_backend(self, work: Any) -> Any:
+        if self.backend is not None and not isinstance(self.backend, Backend):
+            raise ValueError(
+                f"backend={self.backend!r} is no backend: give one that runs, such as "
+                "parallel_mix.backends.dask.DaskBackend(workers=4), or None for all cores of this machine."
+            )
         if self.backend is not None:
             return work(self.backend)
         with SerialBackend() as backend:

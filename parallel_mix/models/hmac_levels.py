@@ -166,9 +166,18 @@ class _Fit:
     def _report(self) -> None:
         level, total = len(self.levels), len(self.bandwidths)
         now = len(self.ascents.points) if self.ascents else 0
-        ahead = now * (total - level - 1)
+        ahead = self._starts_ahead(now)
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {now} ascents"
         self.run.report(self._done(), self._starts_before() + now + ahead, text)
+
+    def _starts_ahead(self, now: int) -> int:
+        """A guess at the ascents of the levels to come: the modes go on merging as they did, at first by half."""
+        left = len(self.bandwidths) - len(self.levels) - 1
+        if not self.settings.nested:
+            return now * left
+        before = len(self.levels[-1].labels if len(self.levels) == 1 else self.levels[-2].modes) if self.levels else 0
+        share = now / before if before else 0.5
+        return round(sum(now * share**k for k in range(1, left + 1)))
 
     def _done(self) -> int:
         """Ascents that have arrived, of all levels."""

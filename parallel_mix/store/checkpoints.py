@@ -25,6 +25,7 @@ from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
 
 A_WHILE = 60.0
 """Seconds without a word after which a run that is said to be under way is taken to be dead."""
+LIKELY_ALIVE = 8.0
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
 
@@ -79,6 +80,7 @@ class KeptRun:
         self.checkpoint = output.with_name(output.name + ".checkpoint")
         self.status = status_path(output)
         before = read_status(self.status)
+        self.displaced = self._under_way(before)
         self.attempt = 1 if before.get("state", "done") == "done" else int(before.get("attempt", 0)) + 1
         self.launch = int(before.get("launch", 0)) + 1
         if fresh:
@@ -95,6 +97,11 @@ class KeptRun:
         self.checkpoints = 0
         self.seconds = 0.0
         self.write_status("running", "started", first=True)
+
+    def _under_way(self, before: dict[str, Any]) -> str:
+        """Where another run of this seems to be at work, or ''."""
+        alive = before.get("state") == "running" and time.time() - self.status.stat().st_mtime < LIKELY_ALIVE
+        return f"{before.get('host')} (process {before.get('process')})" if alive else ""
 
     # what a model sees
 

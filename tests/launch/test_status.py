@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from parallel_mix.cli import COMMANDS
 from parallel_mix.launch import run_status
 from parallel_mix.launch.run_status import find, gather, line
 from parallel_mix.launch.submission import stages, warn_of_local_folders
@@ -87,6 +88,13 @@ def test_a_damaged_status_is_no_status(tmp_path: Path) -> None:
 def test_stages() -> None:
     found = stages(["convert", "a", "--then", "hmac", "b"], lambda command: command == "hmac")
     assert [(s.words, s.keeps) for s in found] == [(("convert", "a"), False), (("hmac", "b"), True)]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_help(command: str) -> None:
+    done = parallel_mix(command, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("words", [["--then", "hmac"], ["hmac", "--then"], ["submit", "x"]])

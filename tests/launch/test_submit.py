@@ -12,7 +12,9 @@ from tests.conftest import BIN, assert_same_result, environment, parallel_mix
 
 def submit(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     command = [str(BIN / "parallel-mix"), "submit", *words]
-    env = environment(PARALLEL_MIX_SITE=str(folder / "site.toml"), **more)
+    site = folder / "site.toml"
+    more = {"PARALLEL_MIX_SITE": str(site), **more} if site.exists() else more
+    env = environment(**{"XDG_CONFIG_HOME": str(folder / "none"), **more})
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
 
 
@@ -53,6 +55,22 @@ def test_a_sites_file_gives_the_defaults_and_flags_go_before_it(tmp_path: Path) 
     assert "\nmodule load x\nulimit -c 0\n" in done.stdout
 
 
+def test_a_chain_given_again_leaves_out_what_is_done(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    for name in ("sbatch", "squeue"):
+        stand_in = tmp_path / name
+        stand_in.write_text(f"#!/bin/sh\ncat >> {asked}; echo 7\n" if name == "sbatch" else "#!/bin/sh\n")
+        stand_in.chmod(0o755)
+    for name in ("a.csv", "a.h5"):
+        (tmp_path / name).write_text("1,2\n")
+    words = ["--", "convert", "a.csv", "-o", "a.h5", "--then", "hmac", "a.h5", "-o", "b.h5"]
+    done = submit(tmp_path, *words, PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "7  hmac\n"
+    assert "a.h5 is there already" in done.stderr
+    assert "convert" not in asked.read_text()
+
+
 BAD = {
     "no SLURM here": (["--", "hmac", "x.csv", "-o", "y.h5"], "There is no SLURM here"),
     "no command": ([], "words"),
@@ -67,6 +85,12 @@ BAD = {
     "a name with a line break": (["--job-name", "a\n#SBATCH -x", "--", "info", "x"], "letters, digits"),
     "an array into one file": (["--array", "0-3", "--", "hmac", "%a.csv", "-o", "y.h5"], "put %a"),
     "workers the wrong way round": (["--dask-workers", "9..2", "--", "info", "x"], "the least comes first"),
+    "a result that exists": (["--", "hmac", "x.csv", "-o", "there.h5"], "exists already"),
+    "a folder that does not exist": (["--", "hmac", "x.csv", "-o", "no/y.h5"], "is no folder"),
+    "an input that nothing makes": (
+        ["--", "convert", "x.csv", "-o", "y.h5", "--then", "hmac", "z.h5", "-o", "w.h5"],
+        "no command before makes it",
+    ),
     "zero nodes": (["--nodes", "0", "--", "info", "x"], "1 or more"),
 }
 
@@ -75,11 +99,12 @@ BAD = {
 def test_bad_submissions(case: str, tmp_path: Path) -> None:
     words, text = BAD[case]
     (tmp_path / "x.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "there.h5").touch()
     done = submit(tmp_path, *words, PATH="/nowhere")
     assert done.returncode == 2, done.stdout
     assert text in done.stderr
     assert "Traceback" not in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["there.h5", "x.csv"]
 
 
 def test_an_unknown_key_in_the_sites_file_lists_the_valid_ones(tmp_path: Path) -> None:
