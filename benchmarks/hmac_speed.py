@@ -230,7 +230,8 @@ if backend.rank:
 else:
     source = FileSource.of(Path(sys.argv[1]), "X", None, (n, d))
     backend.share(PointsRecipe(source, Frame(np.zeros(d), np.ones(d), 1.0)))
-    kernel = partial(sums_of_block, sigma=5.0, at=np.zeros((8, d)), log_density=np.full(8, -20.0), coarse=np.zeros(8, dtype=bool))
+    points = {"at": np.zeros((8, d)), "log_density": np.full(8, -20.0), "coarse": np.zeros(8, dtype=bool)}
+    kernel = partial(sums_of_block, sigma=5.0, **points)
     backend.map_reduce(kernel, kernel_blocks(n), add_sums)
     backend.close()
 if backend.rank == backend.ranks - 1:
