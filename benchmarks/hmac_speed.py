@@ -193,7 +193,7 @@ def start(folder: Path) -> None:
         "2",
     ]
     timing = (
-        "import time; t = time.perf_counter(); from parallel_mix.backends.mpi import import_mpi; import mpi4py; "
+        "import time; t = time.perf_counter(); from parallel_mix.backends.mpi_launch import import_mpi; import mpi4py; "
         "t = time.perf_counter(); import_mpi(); print(time.perf_counter() - t)"
     )
     run = lambda words: subprocess.run(words, env=ENVIRONMENT, check=True, capture_output=True, text=True)  # noqa: E731

@@ -24,7 +24,8 @@ class Options(Resources):
 
 def run(options: Options) -> None:
     """Look at everything, print a line each; exit code 1 where something is to be mended."""
-    from parallel_mix.backends.mpi import MpiBackend, launched_by_mpi
+    from parallel_mix.backends.mpi import MpiBackend
+    from parallel_mix.backends.mpi_launch import launched_by_mpi
     from parallel_mix.cli import speaks
     from parallel_mix.errors import ParallelMixError
     from parallel_mix.launch.doctor import examine, examine_ranks

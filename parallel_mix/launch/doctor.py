@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parallel_mix import __version__
-from parallel_mix.backends.mpi import launched_by_mpi, launched_size
+from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_size
 from parallel_mix.backends.threads import available_cores
 from parallel_mix.errors import ParallelMixError
 from parallel_mix.launch import slurm

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parallel_mix import __version__
-from parallel_mix.backends.mpi import launched_by_mpi, launched_size
+from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_size
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError
 

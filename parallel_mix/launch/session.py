@@ -15,7 +15,7 @@ from parallel_mix.errors import InputError, LostRanksError, ParallelMixError, St
 
 def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> None:
     """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile."""
-    from parallel_mix.backends.mpi import launched_by_mpi, launched_rank, launched_size
+    from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_rank, launched_size
     from parallel_mix.launch.rank_checks import refuse_lone_copies
 
     if options.only_task is not None:
@@ -58,7 +58,8 @@ def _open(name: str, options: CommonOptions, stop: StopFlag) -> Backend:
 
 def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend], None]) -> None:
     try:
-        from parallel_mix.backends.mpi import MpiBackend, abort_on_exception, end_launcher, import_mpi
+        from parallel_mix.backends.mpi import MpiBackend
+        from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi
         from parallel_mix.launch.rank_checks import check_ranks
 
         MPI = import_mpi()

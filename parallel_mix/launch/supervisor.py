@@ -43,7 +43,7 @@ def choose_launcher(library: str, kinds: Sequence[str]) -> str:
 
 def mpi_library() -> str:
     """What the MPI library that mpi4py finds calls itself; '' where there is none."""
-    code = "from parallel_mix.backends.mpi import library; print(library())"
+    code = "from parallel_mix.backends.mpi_launch import library; print(library())"
     try:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:

@@ -237,3 +237,19 @@ def test_a_node_that_is_lost(cluster: Cluster, tmp_path: Path, long_run: tuple[P
         (job,) = quick.submit(tmp_path, *words)
         assert cluster.wait_done(job, tmp_path) == "COMPLETED"
     assert_same_result(long_run[1], tmp_path / "out.h5")
+
+
+def test_one_task_of_an_array_is_requeued_and_goes_on(
+    cluster: Cluster, long_run: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for k in range(2):
+        (tmp_path / f"t{k}.npy").symlink_to(long_run[0])
+    words = ["--array", "0-1", "--ntasks", 2, "--", "hmac", "t%a.npy", "-o", "out%a.h5", *LONG]
+    (job,) = cluster.submit(tmp_path, *words)
+    cluster.wait((tmp_path / "out1.h5.checkpoint").exists, tmp_path)
+    cluster.run("scancel", "--batch", "-s", "USR1", f"{job}_1")
+    cluster.wait(lambda: all((tmp_path / f"out{k}.h5").exists() for k in range(2)), tmp_path)
+    assert status(tmp_path / "out0.h5")["attempt"] == 1
+    assert status(tmp_path / "out1.h5")["attempt"] == 2
+    for k in range(2):
+        assert_same_result(long_run[1], tmp_path / f"out{k}.h5", without=("run", "data"))
