@@ -253,3 +253,18 @@ def test_one_task_of_an_array_is_requeued_and_goes_on(
     assert status(tmp_path / "out1.h5")["attempt"] == 2
     for k in range(2):
         assert_same_result(long_run[1], tmp_path / f"out{k}.h5", without=("run", "data"))
+
+
+def test_a_dask_worker_that_is_cut_off(cluster: Cluster, long_run: tuple[Path, Path], tmp_path: Path) -> None:
+    words = ["--cpus-per-task", 4, "--dask-workers", "2..2", "--", "hmac", long_run[0], "-o", "out.h5", *LONG]
+    (job,) = cluster.submit(tmp_path, *words)  # four cores each: the head and its workers have a node each
+    cluster.wait((tmp_path / "out.h5.checkpoint").exists, tmp_path)
+    nodes = cluster.run("squeue", "-h", "-t", "RUNNING", "-n", "dask-worker", "-o", "%N").stdout.split()
+    cluster.hosts.cut(int(nodes[-1][1:]))
+    try:
+        assert cluster.wait_done(job, tmp_path, 180) == "COMPLETED"
+    finally:
+        cluster.hosts.heal(int(nodes[-1][1:]))
+        cluster.run("scancel", "--name", "dask-worker")
+        cluster.run("scontrol", "update", f"nodename={nodes[-1]}", "state=resume")
+    assert_same_result(long_run[1], tmp_path / "out.h5")
