@@ -26,6 +26,8 @@ from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, one_bla
 from parallel_mix.backends.usage import Meter, Usage
 from parallel_mix.errors import Failure, InputError, ParallelMixError, Stopped
 
+OFTEN_ENOUGH = 10
+"""Times a task is given out again after its worker died with it."""
 _numbers = itertools.count()
 
 
@@ -75,6 +77,10 @@ def run_on_worker(name: str, kernel: Kernel, index: int, task: Any) -> Any:
     return result, meter.read()
 
 
+def _failure(index: int, error: Any) -> Failure:
+    return Failure(index, "unknown", "the Dask cluster", str(error), "")
+
+
 class DaskBackend(Backend):
     """Tasks as Dask futures. Give `client`, or `scheduler`/`scheduler_file`, or neither for a local cluster."""
 
@@ -99,6 +105,9 @@ class DaskBackend(Backend):
         self._context_name = ""
         self._kernel: Kernel | None = None
         self._futures: dict[int, Future] = {}
+        self._tasks: dict[
+            int, tuple[int, Any]
+        ] = {}  # of those in flight: how often they were lost, and they themselves
         self._finished: SimpleQueue[tuple[int, int]] = SimpleQueue()
         self._call = 0
         self._usage: dict[str, Usage] = {}
@@ -158,9 +167,13 @@ class DaskBackend(Backend):
     def _submit(self, index: int, task: Any) -> bool:
         if len(self._futures) >= self.size * (1 + QUEUED_AHEAD):
             return False
-        future = self.client.submit(run_on_worker, self._context_name, self._kernel, index, task, pure=False, retries=3)
-        self._watch(index, future)
+        self._tasks[index] = (0, task)
+        self._send(index)
         return True
+
+    def _send(self, index: int) -> None:
+        words = (self._context_name, self._kernel, index, self._tasks[index][1])
+        self._watch(index, self.client.submit(run_on_worker, *words, pure=False, retries=3))
 
     def _wait(self) -> list[tuple[int, Any]]:
         found: list[tuple[int, Any]] = []
@@ -175,22 +188,32 @@ class DaskBackend(Backend):
 
     def _fetch(self, index: int, found: list[tuple[int, Any]]) -> None:
         """Add a task's outcome to those found, unless its worker died with it: then it is computed again."""
-        future = self._futures.pop(index)
-        error: Any = "the scheduler lost or cancelled the task"
+        future = self._futures.pop(index, None)
+        if future is None:
+            return
+        if future.status == "error":
+            found.append((index, _failure(index, future.exception())))
+            return
+        lost: Any = "the scheduler lost or cancelled the task"
         if future.status == "finished":
             try:
                 result, usage = future.result(timeout=10)
-                self._usage[usage.worker] = usage
-                found.append((index, result))
-                return
             except TimeoutError:
                 self._watch(index, future)
                 return
-            except Exception as lost:
-                error = f"{type(lost).__name__}: {lost}"
-        elif future.status == "error":
-            error = future.exception()
-        found.append((index, Failure(index, "unknown", "the Dask cluster", str(error), "")))
+            except Exception as error:
+                lost = f"{type(error).__name__}: {error}"
+            else:
+                self._usage[usage.worker] = usage
+                del self._tasks[index]
+                found.append((index, result))
+                return
+        times, task = self._tasks[index]
+        if times == OFTEN_ENOUGH:
+            found.append((index, _failure(index, lost)))
+            return
+        self._tasks[index] = (times + 1, task)
+        self._send(index)
 
     def _watch(self, index: int, future: Future) -> None:
         self._futures[index] = future
@@ -200,7 +223,7 @@ class DaskBackend(Backend):
     def _cancel(self) -> None:
         if self._futures:
             self.client.cancel(list(self._futures.values()), force=True)
-            self._futures = {}
+        self._futures, self._tasks = {}, {}
 
     def usage(self) -> list[Usage]:
         return [self._usage[worker] for worker in sorted(self._usage)]
