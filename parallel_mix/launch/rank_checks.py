@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from parallel_mix.errors import InputError
 if TYPE_CHECKING:
     from parallel_mix.backends.mpi import MpiBackend
 
+LEAST_SCRATCH = 4 * 2**20
 HINT = "Start it by `srun --mpi=pmix` (Open MPI), `srun --mpi=pmi2` (MPICH), `mpirun`, or `parallel-mix launch --`."
 
 
@@ -39,6 +41,8 @@ class Facts:
     cores: frozenset[int]
     threads: int
     sees_output: bool
+    scratch: str  # the folder for temporary files, MPI's among them
+    scratch_free: int  # bytes
 
 
 def check_ranks(backend: MpiBackend, options: CommonOptions) -> None:
@@ -75,7 +79,9 @@ def _facts(backend: MpiBackend, options: CommonOptions, marker: Path) -> Facts:
     paths = [getattr(options, name) for name in ("input", "model") if getattr(options, name, None)]
     sizes = tuple((str(path), path.stat().st_size if path.exists() else None) for path in paths)
     cores = frozenset(os.sched_getaffinity(0))
-    return Facts(backend.host, __version__, sizes, cores, backend.threads, marker.exists())
+    scratch = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 (looked at, not written)
+    free = shutil.disk_usage(scratch).free if Path(scratch).is_dir() else 0
+    return Facts(backend.host, __version__, sizes, cores, backend.threads, marker.exists(), scratch, free)
 
 
 def _compare(found: Sequence[Facts], options: CommonOptions) -> None:
@@ -93,6 +99,11 @@ def _compare(found: Sequence[Facts], options: CommonOptions) -> None:
                     f"{path} {what} on {other.host}, and has {here or 0:,} bytes on {first.host}: put it where all "
                     "nodes see the same file."
                 )
+        if other.scratch_free < LEAST_SCRATCH:
+            raise InputError(
+                f"{other.scratch} on {other.host} has {other.scratch_free / 2**20:.1f} MiB left: clear it, point "
+                "TMPDIR elsewhere, or leave the node out (sbatch --exclude)."
+            )
         if not other.sees_output:
             raise InputError(
                 f"{options.output.absolute().parent} is not the same folder on {other.host} as on {first.host}: the "

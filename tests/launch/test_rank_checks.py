@@ -12,7 +12,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.launch.rank_checks import Facts, _compare
 from tests.conftest import environment, mpirun, parallel_mix
 
-FACTS = Facts("a", "1.0", (("x.h5", 100),), frozenset({0, 1}), 1, True)
+FACTS = Facts("a", "1.0", (("x.h5", 100),), frozenset({0, 1}), 1, True, "/tmp", 2**30)
 OPTIONS = CommonOptions(output=Path("out.h5"))
 
 
@@ -22,6 +22,7 @@ OPTIONS = CommonOptions(output=Path("out.h5"))
         ({"version": "1.1"}, "Rank 1 on b runs parallel-mix 1.1"),
         ({"inputs": (("x.h5", 99),)}, "x.h5 has 99 bytes on b"),
         ({"inputs": (("x.h5", None),)}, "x.h5 is not there on b"),
+        ({"scratch_free": 2**20}, "/tmp on b has 1.0 MiB left"),
         ({"sees_output": False}, "is not the same folder on b as on a"),
     ],
 )

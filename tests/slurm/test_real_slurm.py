@@ -268,3 +268,15 @@ def test_a_dask_worker_that_is_cut_off(cluster: Cluster, long_run: tuple[Path, P
         cluster.run("scancel", "--name", "dask-worker")
         cluster.run("scontrol", "update", f"nodename={nodes[-1]}", "state=resume")
     assert_same_result(long_run[1], tmp_path / "out.h5")
+
+
+def test_a_full_disk_on_one_node_is_a_sentence(cluster: Cluster, table: Path, tmp_path: Path) -> None:
+    fill = "fallocate -l $(( $(df --output=avail -B1 /tmp | tail -1) - 2000000 )) /tmp/full"
+    assert cluster.run("srun", "-w", "n2", "bash", "-c", fill).returncode == 0
+    try:
+        words = ["--nodes", 2, "--ntasks-per-node", 1, "--", "hmac", "t.npy", "-o", "out.h5"]
+        (job,) = cluster.submit(tmp_path, *words)
+        assert cluster.wait_done(job, tmp_path) == "FAILED"
+        assert "/tmp on n2 has" in (tmp_path / f"hmac-{job}.log").read_text()
+    finally:
+        cluster.run("srun", "-w", "n2", "rm", "/tmp/full")
