@@ -39,6 +39,7 @@ class Backend(ABC):
         self.stop = stop or StopFlag()
         self.on_wait: Callable[[], None] = lambda: None
         self._first_call: float | None = None
+        self._left = 0  # tasks of the present call that nobody has been given
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A clone of an estimator runs where the estimator does."""
@@ -81,6 +82,7 @@ class Backend(ABC):
         while True:
             full = False
             while sent < len(tasks) and not full:
+                self._left = len(tasks) - sent
                 full = not self._submit(sent, tasks[sent])
                 sent += not full
             for index, result in found:  # workers are busy again while the caller looks at these
@@ -92,7 +94,7 @@ class Backend(ABC):
                 raise Stopped(self.stop.signum)
             if received == sent == len(tasks):
                 return
-            found = self._wait() if received < sent or full else []
+            found = self._wait() if full or received < sent == len(tasks) else []
             self.on_wait()
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:

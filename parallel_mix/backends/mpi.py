@@ -126,7 +126,7 @@ class MpiBackend(Backend):
 
     def _submit(self, index: int, task: Any) -> bool:
         rank = min(range(self.ranks), key=self._pending.__getitem__)
-        if self._pending[rank] >= self.threads + QUEUED_AHEAD:
+        if self._pending[rank] >= self.threads + min(QUEUED_AHEAD, self._left // self.size):
             return False
         self._pending[rank] += 1
         if rank == 0:

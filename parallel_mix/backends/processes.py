@@ -7,14 +7,19 @@ forked process starts with what its parent has, in no time.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import select
 import signal
 import socket
+import threading
 import traceback
 import warnings
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from collections import deque
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Any
 
 from parallel_mix.backends.base import Kernel
@@ -32,11 +37,11 @@ class Worker:
     pid: int
     pipe: Connection
     call: int = 0  # the call whose kernel it has
-    task: tuple[int, int] | None = None  # call and index of what it computes
+    tasks: deque[tuple[int, int]] = field(default_factory=deque)  # call and index of what it has to do
 
 
 class ComputeProcesses:
-    """A few forked processes. A task is sent only to one that waits for it, so that no pipe ever fills up."""
+    """A few forked processes, each with the task it computes and at most one more; see `_receive`."""
 
     def __init__(self, count: int, context: Any) -> None:
         self.count = count
@@ -44,6 +49,7 @@ class ComputeProcesses:
         self._kernel: Kernel | None = None
         self._obituaries: list[tuple[int, Any]] = []
         self._workers: list[Worker] = []
+        self._poll = select.poll()
         self._usage: dict[int, Usage] = {}
         for number in range(count):
             self._workers.append(self._fork(number, context))
@@ -53,33 +59,37 @@ class ComputeProcesses:
         self._call += 1
         self._kernel = kernel
 
-    def submit(self, index: int, task: Any) -> bool:
-        """Hand a task to an idle process; False where there is none."""
-        idle = next((worker for worker in self._workers if worker.task is None), None)
-        if idle is None:
+    def submit(self, index: int, task: Any, ahead: bool) -> bool:
+        """Hand a task to an idle process, or with `ahead` to one that has none waiting; False where all are busy."""
+        worker = min(self._workers, key=lambda worker: len(worker.tasks))
+        if len(worker.tasks) > ahead:
             return False
-        kernel = self._kernel if idle.call != self._call else None
+        kernel = self._kernel if worker.call != self._call else None
         try:
-            idle.pipe.send((self._call, index, kernel, task))
+            worker.pipe.send((self._call, index, kernel, task))
         except OSError:
-            self._obituaries.append((index, self._obituary(idle, index)))
+            self._obituaries.append((index, self._obituary(worker, index)))
             return True
-        idle.call, idle.task = self._call, (self._call, index)
+        worker.call = self._call
+        worker.tasks.append((self._call, index))
         return True
 
     def results(self, timeout: float) -> list[tuple[int, Any]]:
         """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
         found, self._obituaries = self._obituaries, []
         timeout = 0.0 if found else timeout
-        by_pipe = {worker.pipe: worker for worker in self._workers if worker.task is not None}
-        for pipe in wait(list(by_pipe), timeout=timeout):
-            worker = by_pipe[pipe]  # type: ignore[index]
+        by_pipe = {worker.pipe.fileno(): worker for worker in self._workers}
+        for pipe, _ in self._poll.poll(timeout * 1000.0):
+            worker = by_pipe[pipe]
+            if not worker.tasks:  # it died idle: whoever sends it a task will find out
+                self._poll.unregister(pipe)
+                continue
             try:
                 call, index, result, self._usage[worker.number] = worker.pipe.recv()
             except (EOFError, OSError):
-                call, index = worker.task or (self._call, 0)
+                call, index = worker.tasks[0]
                 result = self._obituary(worker, index)
-            worker.task = None
+            worker.tasks.popleft()
             if call == self._call:
                 found.append((index, result))
         return found
@@ -105,6 +115,7 @@ class ComputeProcesses:
             pid = os.fork()
         if pid:
             theirs.close()
+            self._poll.register(ours, select.POLLIN)
             return Worker(number, pid, ours)
         code = 1
         try:
@@ -124,19 +135,21 @@ class ComputeProcesses:
         """A process that died (out of memory, killed by hand) as a failed task; a new one takes no place of it."""
         _, status = os.waitpid(worker.pid, 0)
         self._workers.remove(worker)
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(worker.pipe)
+        worker.pipe.close()
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
         text = f"the process {worker.pid} died ({how}), perhaps for want of memory"
         return Failure(index, socket.gethostname(), f"process {worker.number}", text, "")
 
 
 def _serve(pipe: Connection, context: Any, name: str) -> None:
+    inbox: SimpleQueue[tuple[int, int, Kernel | None, Any]] = SimpleQueue()
+    threading.Thread(target=_receive, args=(pipe, inbox), daemon=True).start()
     kernel: Kernel | None = None
     meter = Meter(name)
     while True:
-        try:
-            call, index, new_kernel, task = pipe.recv()
-        except (EOFError, OSError):
-            return
+        call, index, new_kernel, task = inbox.get()
         kernel = new_kernel or kernel
         assert kernel is not None  # noqa: S101 (a call's first task brings it)
         with meter.computing():
@@ -145,3 +158,12 @@ def _serve(pipe: Connection, context: Any, name: str) -> None:
             pipe.send((call, index, result, meter.read()))
         except OSError:
             return
+
+
+def _receive(pipe: Connection, inbox: SimpleQueue[tuple[int, int, Kernel | None, Any]]) -> None:
+    """Take tasks from the pipe at once, whatever is computed, so that it never fills up; go when the parent is gone."""
+    try:
+        while True:
+            inbox.put(pipe.recv())
+    except (EOFError, OSError):
+        os._exit(0)

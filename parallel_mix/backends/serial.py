@@ -34,7 +34,7 @@ class SerialBackend(Backend):
         self._running().begin(kernel)
 
     def _submit(self, index: int, task: Any) -> bool:
-        return self._running().submit(index, task)
+        return self._running().submit(index, task, ahead=self._left > self.size)
 
     def _wait(self) -> list[tuple[int, Any]]:
         return self._running().results(timeout=0.1)

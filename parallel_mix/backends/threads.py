@@ -81,9 +81,9 @@ class ComputeThreads:
         self._kernel = kernel
         self.pending = 0
 
-    def submit(self, index: int, task: Any) -> bool:
-        """Queue a task; False where enough are queued."""
-        if self.pending >= self.count + QUEUED_AHEAD:
+    def submit(self, index: int, task: Any, ahead: bool = True) -> bool:
+        """Queue a task, with `ahead` beyond those that run at once; False where enough are queued."""
+        if self.pending >= self.count + ahead * QUEUED_AHEAD:
             return False
         self.pending += 1
         self._tasks.put((self._call, index, task))

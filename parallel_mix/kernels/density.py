@@ -77,25 +77,30 @@ def kernel_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse: np
     `coarse`, where four digits are enough); where it proves too far off (sums that overflow or vanish) the largest
     exponent takes its place.
     """
-    m, d = starts.shape
-    sums = np.empty((m, d + 3))
     if coarse is None or kernels.single is None or not coarse.any():
-        parts: list[tuple[np.ndarray, np.ndarray]] = [(kernels.table, np.arange(m))]
+        sums = _sums_in_pieces(starts, offset, kernels, kernels.table)
+    elif coarse.all():
+        sums = _sums_in_pieces(starts, offset, kernels, kernels.single)
     else:
-        parts = [(kernels.single, np.flatnonzero(coarse)), (kernels.table, np.flatnonzero(~coarse))]
-    for table, members in parts:
-        for a in range(0, len(members), ROWS_AT_ONCE):
-            rows = members[a : a + ROWS_AT_ONCE]
-            if kernels.direct:
-                sums[rows] = _direct_sums(starts[rows], offset[rows], kernels)
-            else:
-                sums[rows] = _expanded_sums(starts[rows], offset[rows], table)
+        sums = np.empty((len(starts), starts.shape[1] + 3))
+        for table, rows in ((kernels.single, coarse), (kernels.table, ~coarse)):
+            sums[rows] = _sums_in_pieces(starts[rows], offset[rows], kernels, table)
     lost = _lost(sums)
     if lost.size and coarse is not None and not kernels.direct:  # too far away for the range of single precision
         sums[lost] = kernel_sums(starts[lost], offset[lost], kernels)
     elif lost.size:
         sums[lost] = _direct_sums(starts[lost], _highest_exponents(starts[lost], kernels), kernels)
     return sums
+
+
+def _sums_in_pieces(starts: Array, offset: Array, kernels: ScaledKernels, table: np.ndarray) -> Array:
+    """Sums for all start points, some rows at a time."""
+    pieces = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(starts), ROWS_AT_ONCE)]
+    if kernels.direct:
+        return _direct_sums(starts, offset, kernels)
+    if len(pieces) == 1:
+        return _expanded_sums(starts, offset, table)
+    return np.concatenate([_expanded_sums(starts[rows], offset[rows], table) for rows in pieces])
 
 
 def _lost(sums: Array) -> np.ndarray:

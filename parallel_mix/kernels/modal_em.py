@@ -6,12 +6,17 @@ paper <-> code: x^(t) `points` (in bandwidths), x^(t+1) - x^(t) = sum_i p_i (x_i
 without the Gaussian's constant). f never falls along an ascent.
 
 An ascent ends when its bound on the distance still to go, step x rho/(1 - rho) with rho the ratio of the last two
-steps, is under 1e-4 sigma, or when it no longer moves at all.
+steps, is under 1e-4 sigma, or when it no longer moves at all. The ratio is at most the trace of the covariance of p in
+bandwidths (the Jacobian's), so that a single step may be enough to know.
+
+A step leads to the top of a quadratic lower bound of log f whose curvature is 1/sigma^2 in every direction, so f rises
+with any step up to twice as long. Short steps that shrink slowly are taken half as long again; `rho` is what the ratio
+would be without. (Not the first ones after a jump: plain steps clear what it left across the slow direction.)
 
 Near a mode steps shrink by a constant ratio, slowly where it is close to 1. Once the ratio is steady the rest of the
 way is jumped (Aitken's extrapolation, along the last step), or a piece of it where it is long or, on the way out of a
-near-saddle, without an end in sight. The ascent then goes on with plain steps, and it is these that end it. A jump that
-lowered the density is taken back.
+near-saddle, without an end in sight. The ascent then goes on without a jump, and it is such steps that end it. A jump
+that lowered the density is taken back.
 
 From a first long step to the first short one sums may be taken in single precision (`coarse`): its error is a small
 part of the shortest such step. All else is double: the end, and the way out of a near-saddle.
@@ -30,6 +35,7 @@ TOLERANCE = 1e-4
 """Bound on the distance to go, in bandwidths, at which an ascent ends."""
 
 NO_STEP = 1e-10
+ROUNDINGS = 8 * float(np.finfo(float).eps)
 """A step this small, in bandwidths (or a few roundings of the coordinates), is none."""
 
 MAX_ITERATIONS = 10_000
@@ -38,7 +44,12 @@ SLACK = 1.0
 """How far points may move, in bandwidths, before their near kernels are looked up again."""
 
 
-STEADY = 0.2
+STRETCH = 1.5
+STRETCH_BELOW = 0.2
+STRETCH_ABOVE = 0.5
+"""Steps shorter than this, in bandwidths, whose ratio is more than that, are stretched."""
+
+STEADY = 0.3
 LEAST_DISTANCE = 0.05
 """A ratio is steady when it changed by less than this part of its distance to 1, taken as no less than the second."""
 
@@ -65,8 +76,10 @@ class Ascents:
     points: Array  # (m, d) in bandwidths
     before_jump: Array  # (m, d) where the last step led before it was lengthened
     log_density: Array  # (m) at the point before the last step
-    last_step: Array  # (m) its length; infinite before the first
-    rho: Array  # (m) ratio of the last two steps; NaN while there are not two
+    no_step: Array  # (m) a step as short as this is none
+    last_step: Array  # (m) its length, unstretched; NaN where it says nothing of the next
+    stretch: Array  # (m) by how much it was stretched
+    rho: Array  # (m) ratio of the last two steps, unstretched; NaN while there are not two
     spread: Array  # (m) trace of the covariance of p: under 1 the point ahead is no saddle
     iterations: np.ndarray  # (m) int32
     jump_from: np.ndarray  # (m) int32: no jump before this iteration
@@ -82,7 +95,9 @@ class Ascents:
             points=np.array(points, dtype=np.float64),
             before_jump=np.zeros_like(points),
             log_density=np.array(log_density, dtype=np.float64),
-            last_step=np.full(m, np.inf),
+            no_step=np.maximum(NO_STEP, ROUNDINGS * np.abs(points).max(axis=1)),
+            last_step=np.full(m, np.nan),
+            stretch=np.ones(m),
             rho=np.full(m, np.nan),
             spread=np.zeros(m),
             iterations=np.zeros(m, dtype=np.int32),
@@ -95,7 +110,8 @@ class Ascents:
     def restart(self, which: np.ndarray, points: Array) -> None:
         """Let ascents begin again at other points; their iterations go on counting."""
         self.points[which] = points
-        self.last_step[which] = np.inf
+        self.last_step[which] = np.nan
+        self.stretch[which] = 1.0
         self.rho[which] = np.nan
         self.jumped[which] = False
         self.moving[which] = ~self.capped[which]
@@ -106,13 +122,14 @@ class Ascents:
         total = sums[:, d]
         log_density = np.log(total) + sums[:, d + 2]
         self.iterations[which] += 1
-        noise = COARSE_NOISE * self.coarse[which]
-        fell = self.jumped[which] & (log_density < self.log_density[which] - noise)
-        if fell.any():
-            back = which[fell]
-            self.jump_from[back] = self.iterations[back] + NO_JUMP_AFTER_FALL
-            self.restart(back, self.before_jump[back])
-            which, sums, total, log_density = which[~fell], sums[~fell], total[~fell], log_density[~fell]
+        jumped = self.jumped[which]
+        if jumped.any():
+            fell = jumped & (log_density < self.log_density[which] - COARSE_NOISE * self.coarse[which])
+            if fell.any():
+                back = which[fell]
+                self.jump_from[back] = self.iterations[back] + NO_JUMP_AFTER_FALL
+                self.restart(back, self.before_jump[back])
+                which, sums, total, log_density = which[~fell], sums[~fell], total[~fell], log_density[~fell]
         step = sums[:, :d] / total[:, None]
         squared = np.einsum("ij,ij->i", step, step)
         self.log_density[which] = log_density
@@ -120,29 +137,34 @@ class Ascents:
         self._move(which, step, np.sqrt(squared))
 
     def _move(self, which: np.ndarray, step: Array, length: Array) -> None:
-        last, last_rho = self.last_step[which], self.rho[which]
-        points = self.points[which] + step
-        no_step = np.maximum(NO_STEP, 8 * np.finfo(float).eps * np.abs(points).max(axis=1))
+        iterations, coarse, stretch = self.iterations[which], self.coarse[which], self.stretch[which]
         with np.errstate(invalid="ignore", divide="ignore"):
-            rho = np.where(last < LONGEST_RATED, length / last, np.nan)
-            ahead = rho / (1.0 - rho)
-            to_go = np.where(rho < 1.0, length * ahead, np.inf)
-            steady = np.abs(rho - last_rho) < STEADY * np.maximum(np.abs(1.0 - rho), LEAST_DISTANCE)
+            rho = 1.0 - (1.0 - length / self.last_step[which]) / stretch
+            stretch = np.where((rho > STRETCH_ABOVE) & (length < STRETCH_BELOW), STRETCH, 1.0)
+            ahead = 1.0 / (1.0 - rho) - stretch
+            to_go = np.where(rho < 1.0, length * np.abs(ahead), np.inf)
             far = ~(to_go < LONGEST_JUMP)
-            ahead[far] = PIECE / length[far]
-        coarse, short = self.coarse[which], length < SHORT_STEP
-        near_end = coarse & short
-        arrived = ((length <= no_step) | (to_go < TOLERANCE)) & ~coarse
-        jumps = steady & ~arrived & (~far | (ahead > 2.0)) & (self.iterations[which] >= self.jump_from[which])
-        self.before_jump[which[jumps]] = points[jumps]
-        points[jumps] += ahead[jumps, None] * step[jumps]
-        anew = jumps | near_end
+            steady = np.abs(rho - self.rho[which]) < STEADY * np.maximum(np.abs(1.0 - rho), LEAST_DISTANCE)
+            jumps = steady & (iterations >= self.jump_from[which])
+            if jumps.any():
+                ahead = np.where(far, PIECE / length, ahead)
+        short = length < SHORT_STEP
+        spread = self.spread[which]
+        surely = (length * spread < TOLERANCE * (1.0 - spread)) & (stretch == 1.0) & (length < LONGEST_JUMP)
+        arrived = (surely | (to_go < TOLERANCE) | (length <= self.no_step[which])) & ~coarse
+        jumps &= (ahead > 2.0 * far) & ~arrived
+        points = self.points[which] + stretch[:, None] * step
+        if jumps.any():
+            self.before_jump[which[jumps]] = points[jumps]
+            points[jumps] += ahead[jumps, None] * step[jumps]
         self.points[which] = points
-        self.last_step[which] = np.where(anew, np.inf, length)
-        self.rho[which] = np.where(anew, np.nan, rho)
+        unrated = jumps | (coarse & short)
+        self.rho[which] = np.where(unrated, np.nan, rho)
+        self.last_step[which] = np.where(unrated | (length > LONGEST_RATED), np.nan, length)
+        self.stretch[which] = stretch
         self.jumped[which] = jumps
-        self.coarse[which] = (coarse | (self.iterations[which] == 1)) & ~short
-        self.moving[which] = ~arrived & ~self.capped[which]
+        self.coarse[which] = (coarse | (iterations == 1)) & ~short
+        self.moving[which] = ~arrived & (iterations < MAX_ITERATIONS)
 
     def state(self) -> dict[str, Any]:
         """Named arrays to go on from."""

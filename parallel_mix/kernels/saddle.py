@@ -47,8 +47,8 @@ def second_moments(points: Array, log_density: Array, kernels: ScaledKernels, bo
     return moments
 
 
-def rising_directions(moments: Array) -> tuple[np.ndarray, Array]:
-    """Which points are saddles, and the direction to leave each by.
+def rising_directions(moments: Array, bound: bool = False) -> tuple[np.ndarray, Array]:
+    """Which points are saddles, and the direction to leave each by; of moments that are a bound, which may be saddles.
 
     The sign is that of the ascent's own drift, or where there is none (an exact tie) one that does not depend on the
     order of the columns: the sum of the cubes positive, at last the first non-zero coordinate.
@@ -56,7 +56,7 @@ def rising_directions(moments: Array) -> tuple[np.ndarray, Array]:
     d = moments.shape[2]
     rising = np.array([not _all_below(covariance, RISES_ABOVE) for covariance in moments[:, :d]], dtype=bool)
     directions = np.zeros((len(moments), d))
-    for k in np.flatnonzero(rising):
+    for k in np.flatnonzero(rising & (not bound)):
         direction = np.linalg.eigh(moments[k, :d])[1][:, -1]
         along = float(direction @ moments[k, d])
         if abs(along) <= CLEAR_DRIFT:

@@ -8,10 +8,10 @@ workers become free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from parallel_mix.errors import TaskError
 from parallel_mix.kernels.density import Array, add_sums, kernel_sums
 from parallel_mix.kernels.locality import neighbours
 from parallel_mix.kernels.modal_em import Ascents, ascend
-from parallel_mix.kernels.saddle import second_moments
+from parallel_mix.kernels.saddle import rising_directions, second_moments
 from parallel_mix.models.points import Points
 
 PAIRS_A_BLOCK = 1_000_000
 LEAST_PAIRS = 65_536
-SMALL_WAVE = 64
+STREAMS = 2
+ROWS_A_BLOCK_MORE = 2_500
+SMALL_WAVE = 32
 KERNEL_BLOCK = 256
 MOST_KERNEL_BLOCKS = 256
 MOMENT_POINTS = 16
@@ -46,9 +48,10 @@ class Wave:
     @classmethod
     def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
         """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
+        parts = min(max(n // ROWS_A_BLOCK_MORE, 1), 8)  # at least, as long as each has enough to do
         least = min(max(LEAST_PAIRS // n, 4), 32)
-        size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // 8), least))
-        groups = neighbours(points[members], size)
+        size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // parts), least))
+        groups = neighbours(points[members], size) if len(members) else []
         block_of = np.zeros(len(members), dtype=np.int32)
         for number, group in enumerate(groups):
             block_of[group] = number
@@ -63,13 +66,40 @@ class Wave:
         """A block comes back when no more than one in so many of its ascents still move; 0: when none do."""
         return 4 if len(self.members) > SMALL_WAVE else 0
 
-    def state(self) -> dict[str, Any]:
-        """Named arrays to go on from."""
-        return {f"wave/{field.name}": getattr(self, field.name) for field in fields(self)}
+
+@dataclass
+class Streams:
+    """The ascents of a level in a few streams, each a wave after the other: where one waits for the last block of its
+    wave the others keep the workers busy."""
+
+    waves: list[Wave]
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Wave:
-        return cls(*[state[f"wave/{field.name}"] for field in fields(cls)])
+    def cut(cls, members: np.ndarray, points: Array, n: int) -> Streams:
+        """Streams of neighbours, about as many ascents in each."""
+        parts = neighbours(points[members], max(-(-len(members) // STREAMS), 1))
+        return cls([Wave.cut(members[part], points, n) for part in parts])
+
+    def left_before(self, wave: Wave, block: int) -> int:
+        """How many blocks that are still to do come before one."""
+        whole = self.waves[: next(k for k, other in enumerate(self.waves) if other is wave)]
+        return sum(int((~other.finished).sum()) for other in whole) + int((~wave.finished[:block]).sum())
+
+    def state(self) -> dict[str, Any]:
+        """Named arrays to go on from."""
+        return {
+            f"stream{k}/{field.name}": getattr(wave, field.name)
+            for k, wave in enumerate(self.waves)
+            for field in fields(wave)
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Streams | None:
+        """What `state` gave; None where it did not."""
+        waves: list[Wave] = []
+        while f"stream{len(waves)}/members" in state:
+            waves.append(Wave(*[state[f"stream{len(waves)}/{field.name}"] for field in fields(Wave)]))
+        return cls(waves) if waves else None
 
 
 def kernel_blocks(n: int) -> list[tuple[int, int]]:
@@ -81,8 +111,9 @@ def kernel_blocks(n: int) -> list[tuple[int, int]]:
 # kernels: what a worker runs
 
 
-def ascend_block(points: Points, ascents: Ascents, sigma: float, leave: int) -> Ascents:
+def ascend_block(points: Points, task: tuple[Ascents, int], sigma: float) -> Ascents:
     """Approach II: one block of ascents to their ends, or till one in `leave` still moves."""
+    ascents, leave = task
     return ascend(ascents, points.kernels(sigma), len(ascents.points) // leave if leave else 0)
 
 
@@ -100,12 +131,33 @@ def moments_of_block(
     return second_moments(at, log_density, points.kernels(sigma, *block), bound)
 
 
-def moments_at(points: Points, task: tuple[Array, Array], sigma: float, bound: bool) -> Array:
-    """Approach II: second moments of p about some points."""
-    return second_moments(*task, points.kernels(sigma), bound)
+def saddles_at(points: Points, task: tuple[Array, Array], sigma: float, bound: bool) -> tuple[np.ndarray, Array]:
+    """Approach II: which of some points are saddles, and the direction to leave each by."""
+    return rising_directions(second_moments(*task, points.kernels(sigma), bound), bound)
 
 
 # the loops on rank 0
+
+
+@dataclass
+class BlockTasks(Sequence[tuple[Ascents, int]]):
+    """The tasks of Approach II; a block's ascents are copied when it is handed out."""
+
+    ascents: Ascents
+    origin: list[tuple[Wave, int, np.ndarray]]  # wave, block and ascents
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Ascents, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[Ascents, int]]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        wave, _, which = self.origin[index]
+        return self.ascents.take(which), wave.leave
 
 
 def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> Iterator[None]:
@@ -118,51 +170,41 @@ def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> 
         yield
 
 
-def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, wave: Wave) -> Iterator[None]:
-    """Approach II; yields after each block that comes back. `wave` is brought up to date in place."""
-    while True:
-        blocks = wave.blocks()
-        kernel = partial(ascend_block, sigma=sigma, leave=wave.leave)
-        try:
-            for index, ended in backend.map(kernel, [ascents.take(which) for _, which in blocks]):
-                number, which = blocks[index]
-                ascents.put(which, ended)
-                wave.finished[number] = True
-                yield
-        except TaskError as error:  # by its number among those that are left, as a run that goes on will count
-            number = blocks[error.failure.task][0]
-            left = int((~wave.finished[:number]).sum())
-            raise TaskError(replace(error.failure, task=left)) from None
-        moving = wave.members[ascents.moving[wave.members]]
-        if not moving.size:
-            return
-        following = Wave.cut(moving, ascents.points, n)
-        wave.members, wave.block_of, wave.finished = following.members, following.block_of, following.finished
+def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, streams: Streams) -> Iterator[None]:
+    """Approach II; yields after each block that comes back. `streams` are brought up to date in place."""
+    origin = [(wave, *block) for wave in streams.waves for block in wave.blocks()]  # of each task
+    tasks = BlockTasks(ascents, origin)
+    try:
+        for index, ended in backend.map(partial(ascend_block, sigma=sigma), tasks):
+            wave, number, which = origin[index]
+            ascents.put(which, ended)
+            wave.finished[number] = True
+            if wave.finished.all():
+                following = Wave.cut(wave.members[ascents.moving[wave.members]], ascents.points, n)
+                wave.members, wave.block_of, wave.finished = following.members, following.block_of, following.finished
+                origin += [(wave, *block) for block in wave.blocks()]
+            yield
+    except TaskError as error:  # by its number among those that are left, as a run that goes on will count
+        left = streams.left_before(*origin[error.failure.task][:2])
+        raise TaskError(replace(error.failure, task=left)) from None
 
 
-def moments(
+def saddles(
     backend: Backend, approach: int, n: int, sigma: float, at: Array, log_density: Array, bound: bool = False
-) -> Array:
-    """Second moments of p about each point, over all rows, or a bound on them."""
-    d = at.shape[1]
+) -> tuple[np.ndarray, Array]:
+    """Which points are saddles, and the direction to leave each by; with `bound`, quickly, which may be saddles."""
     cuts = range(0, len(at), MOMENT_POINTS)
     tasks = [(at[a : a + MOMENT_POINTS], log_density[a : a + MOMENT_POINTS]) for a in cuts]
-    result = np.empty((len(at), d + 1, d))
+    rising, directions = np.zeros(len(at), dtype=bool), np.zeros_like(at)
     found: Iterator[tuple[int, Any]]
     if approach == 2:
-        found = backend.map(partial(moments_at, sigma=sigma, bound=bound), tasks)
+        found = backend.map(partial(saddles_at, sigma=sigma, bound=bound), tasks)
     else:
         add: Callable[[Array, Array], Array] = np.add
-        blocks = kernel_blocks(n)
-        found = (
-            (
-                k,
-                backend.map_reduce(
-                    partial(moments_of_block, sigma=sigma, at=a, log_density=f, bound=bound), blocks, add
-                ),
-            )
-            for k, (a, f) in enumerate(tasks)
-        )
-    for k, part in found:
-        result[k * MOMENT_POINTS : k * MOMENT_POINTS + len(part)] = part
-    return result
+        kernels = (partial(moments_of_block, sigma=sigma, at=a, log_density=f, bound=bound) for a, f in tasks)
+        sums = (backend.map_reduce(kernel, kernel_blocks(n), add) for kernel in kernels)
+        found = ((k, rising_directions(moments, bound)) for k, moments in enumerate(sums))
+    for k, (rises, along) in found:
+        part = slice(k * MOMENT_POINTS, (k + 1) * MOMENT_POINTS)
+        rising[part], directions[part] = rises, along
+    return rising, directions

@@ -11,12 +11,15 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import merge_ends
-from parallel_mix.kernels.saddle import NUDGE, rising_directions
-from parallel_mix.models.climbing import Wave, climb_by_blocks, climb_by_steps, moments
+from parallel_mix.kernels.saddle import NUDGE
+from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_steps, saddles
 from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
 from parallel_mix.models.points import Frame, PointsRecipe, RowSource, measure_frame, passes
 from parallel_mix.models.run import QuietRun, Run, State
+
+FEW_PAIRS = 65_536
+"""So many pairs of suspects and kernels are not worth a quick look before the exact one."""
 
 MOST_NUDGES = 10
 """Rounds of leaving saddles at one level; a start that is still on one then stays there and is listed."""
@@ -48,7 +51,7 @@ class _Fit:
         self.bandwidths = settings.ladder(self.frame.spread)
         self.levels: list[Level] = []
         self.ascents: Ascents | None = None
-        self.wave: Wave | None = None
+        self.streams: Streams | None = None
         self.nudged = np.zeros(0, dtype=np.int32)  # how often each start of the present level was moved off a saddle
 
     def result(self) -> HmacResult:
@@ -95,9 +98,9 @@ class _Fit:
         assert self.ascents is not None  # noqa: S101
         if self.settings.approach == 1:
             return climb_by_steps(self.backend, self.n, sigma, self.ascents)
-        if self.wave is None:
-            self.wave = Wave.cut(np.flatnonzero(self.ascents.moving), self.ascents.points, self.n)
-        return climb_by_blocks(self.backend, self.n, sigma, self.ascents, self.wave)
+        if self.streams is None:
+            self.streams = Streams.cut(np.flatnonzero(self.ascents.moving), self.ascents.points, self.n)
+        return climb_by_blocks(self.backend, self.n, sigma, self.ascents, self.streams)
 
     def _leave_saddles(self, sigma: float, k: int, member: np.ndarray) -> bool:
         """Move the ends that lie on a saddle off it; True where any was moved."""
@@ -105,14 +108,15 @@ class _Fit:
         assert ascents is not None  # noqa: S101
         suspects = _highest_ends(member, ascents.log_density)
         suspects = suspects[ascents.spread[suspects] >= 1.0]
-        suspects = suspects[self._directions(sigma, suspects, bound=True)[0]]
+        if len(suspects) * self.n > FEW_PAIRS:
+            suspects = suspects[self._directions(sigma, suspects, bound=True)[0]]
         rising, _ = self._directions(sigma, suspects)
         on_saddle = np.flatnonzero(np.isin(member, member[suspects[rising]]) & (self.nudged < MOST_NUDGES))
         rising, directions = self._directions(sigma, on_saddle)
         off = on_saddle[rising]
         self.nudged[off] += 1
         ascents.restart(off, ascents.points[off] + NUDGE * directions[rising])
-        self.wave = None
+        self.streams = None
         return bool(ascents.moving.any())
 
     def _directions(self, sigma: float, which: np.ndarray, bound: bool = False) -> tuple[np.ndarray, Array]:
@@ -121,7 +125,7 @@ class _Fit:
         if not which.size:
             return np.zeros(0, dtype=bool), np.zeros((0, ascents.points.shape[1]))
         at, log_density = ascents.points[which], ascents.log_density[which]
-        return rising_directions(moments(self.backend, self.settings.approach, self.n, sigma, at, log_density, bound))
+        return saddles(self.backend, self.settings.approach, self.n, sigma, at, log_density, bound)
 
     def _finish_level(self, sigma: float, k: int, member: np.ndarray) -> None:
         ascents = self.ascents
@@ -151,7 +155,7 @@ class _Fit:
         if self.levels:
             level.unchanged = bool(np.array_equal(level.labels, self.levels[-1].labels))
         self.levels.append(level)
-        self.ascents = self.wave = None
+        self.ascents = self.streams = None
         self.run.offer(self._state)
 
     def _distinct_rows(self) -> np.ndarray:
@@ -195,8 +199,8 @@ class _Fit:
             state |= {f"level{number}/{field.name}": getattr(level, field.name) for field in fields(level)}
         if self.ascents is not None:
             state |= {**self.ascents.state(), "nudged": self.nudged}
-        if self.wave is not None:
-            state |= self.wave.state()
+        if self.streams is not None:
+            state |= self.streams.state()
         return state
 
     def _restore(self) -> None:
@@ -209,8 +213,7 @@ class _Fit:
             self.levels.append(Level(**{**kept, **scalars, "unchanged": bool(kept["unchanged"])}))
         if "nudged" in state:
             self.ascents, self.nudged = Ascents.from_state(state), state["nudged"]
-        if "wave/members" in state:
-            self.wave = Wave.from_state(state)
+        self.streams = Streams.from_state(state)
 
 
 def _highest_ends(member: np.ndarray, log_density: Array) -> np.ndarray:

@@ -11,7 +11,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
-from parallel_mix.models.climbing import Wave, climb_by_blocks
+from parallel_mix.models.climbing import Streams, climb_by_blocks
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.models.mode_tree import Level
 from parallel_mix.models.points import PointsRecipe, RowSource
@@ -41,32 +41,32 @@ def predict_hmac(
     first = 0
     state = run.restored()
     ascents: Ascents | None = None
-    wave: Wave | None = None
+    streams: Streams | None = None
     if state is not None:
         labels, at, open_rows, first = state["labels"], state["at"], state["open_rows"], int(state["level"])
-        ascents, wave = Ascents.from_state(state), Wave.from_state(state)
+        ascents, streams = Ascents.from_state(state), Streams.from_state(state)
     for number in range(first if result.settings.nested else level, level + 1):
         here = result.levels[number]
-        if ascents is None or wave is None:
+        if ascents is None or streams is None:
             ascents = Ascents.begin(at[open_rows] / here.bandwidth, np.full(len(open_rows), np.nan))
-            wave = Wave.cut(np.arange(len(open_rows)), ascents.points, source.shape[0])
+            streams = Streams.cut(np.arange(len(open_rows)), ascents.points, source.shape[0])
         progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
-        for _ in climb_by_blocks(backend, source.shape[0], here.bandwidth, ascents, wave):
+        for _ in climb_by_blocks(backend, source.shape[0], here.bandwidth, ascents, streams):
             arrived = len(X) - int(ascents.moving.sum())
             run.report(arrived, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")
-            run.offer(partial(_state, {**progress, "done": arrived}, ascents, wave))
+            run.offer(partial(_state, {**progress, "done": arrived}, ascents, streams))
         at[open_rows] = ascents.points * here.bandwidth
         known = nearest_mode(here, ascents.points)
         met = known >= 0
         labels[open_rows[met]] = follow_tree(result, number, level)[known[met]]
-        open_rows, ascents, wave = open_rows[~met], None, None
+        open_rows, ascents, streams = open_rows[~met], None, None
         if not open_rows.size:
             break
     return labels
 
 
-def _state(progress: State, ascents: Ascents, wave: Wave) -> State:
-    return {**progress, **ascents.state(), **wave.state()}
+def _state(progress: State, ascents: Ascents, streams: Streams) -> State:
+    return {**progress, **ascents.state(), **streams.state()}
 
 
 def nearest_mode(level: Level, ends: Array) -> np.ndarray:
