@@ -23,6 +23,7 @@ from parallel_mix.errors import Failure, LostRanksError
 
 TAG_COMMAND, TAG_RESULT, TAG_ALIVE = 1, 2, 3
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
+SHORTEST_WHILE_COMPUTING = 4e-4
 ALIVE_EVERY = 5.0
 SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 """Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
@@ -40,7 +41,8 @@ class Patience:
 
     def pause(self, computing: bool) -> float:
         waited = time.perf_counter() - self._since
-        return min(max(waited * (0.5 if computing else 0.03), SHORTEST_PAUSE), LONGEST_PAUSE)
+        pause = max(2.0 * waited, SHORTEST_WHILE_COMPUTING) if computing else max(0.03 * waited, SHORTEST_PAUSE)
+        return min(pause, LONGEST_PAUSE)
 
 
 class MpiBackend(Backend):

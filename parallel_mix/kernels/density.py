@@ -16,6 +16,7 @@ Sums of disjoint sets of kernels add (`add_sums`): that is Approach I.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,15 +139,25 @@ def nearby_kernels(points: Array, log_density: Array, kernels: ScaledKernels, sl
     return kernels.only(near)
 
 
-def near_weights(point: Array, least: float, kernels: ScaledKernels) -> tuple[np.ndarray, Array, Array]:
-    """Kernels whose log w - |x - point|^2/2 is above `least`, e to that less `least`, and their |x - point|^2."""
+def near_weights(points: Array, least: Array, kernels: ScaledKernels) -> Iterator[tuple[np.ndarray, Array, Array]]:
+    """For each point the kernels whose log w - |x - point|^2/2 is above its `least`, e to that less `least`, and their
+    |x - point|^2."""
+    at_once = max(PAIRS_AT_ONCE // len(kernels), 1)
+    for a in range(0, len(points), at_once):
+        for exponents, bound in zip(_exponents(points[a : a + at_once], kernels), least[a : a + at_once], strict=True):
+            near = np.flatnonzero(exponents > bound)
+            exponents = exponents[near]
+            yield near, np.exp(exponents - bound), 2.0 * (kernels.log_weights[near] - exponents)
+
+
+def _exponents(points: Array, kernels: ScaledKernels) -> Array:
+    """log w - |x - point|^2/2 for each point and kernel."""
     if kernels.direct:
-        differences = kernels.x - point
-        exponents = kernels.log_weights - 0.5 * np.einsum("ij,ij->i", differences, differences)
-    else:
-        exponents = kernels.table[:, :-1] @ np.concatenate([[1.0], point, [-0.5 * (point @ point)]])
-    near = np.flatnonzero(exponents > least)
-    return near, np.exp(exponents[near] - least), 2.0 * (kernels.log_weights[near] - exponents[near])
+        squares = np.stack([np.einsum("ij,ij->i", gaps, gaps) for gaps in (kernels.x - point for point in points)])
+        return kernels.log_weights - 0.5 * squares
+    augmented = np.column_stack([np.ones(len(points)), points, -0.5 * np.einsum("ij,ij->i", points, points)])
+    exponents: Array = augmented @ kernels.table[:, :-1].T
+    return exponents
 
 
 def add_sums(one: Array, other: Array) -> Array:

@@ -56,7 +56,7 @@ LEAST_DISTANCE = 0.05
 LONGEST_JUMP = 0.1
 PIECE = 0.05
 """What is jumped where the way is longer than the longest jump."""
-NO_JUMP_AFTER_FALL = 16
+NO_JUMP_AFTER_FALL = 4
 
 SHORT_STEP = 1e-3
 """An ascent whose first step is longer than this, in bandwidths, is coarse until one is shorter."""

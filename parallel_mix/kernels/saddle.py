@@ -30,15 +30,14 @@ def second_moments(points: Array, log_density: Array, kernels: ScaledKernels, bo
     """
     d = points.shape[1]
     moments = np.zeros((len(points), d + 1, d))
-    for k, point in enumerate(points):
-        near, p, squares = near_weights(point, log_density[k] + NEGLIGIBLE, kernels)
+    for k, (near, p, squares) in enumerate(near_weights(points, log_density + NEGLIGIBLE, kernels)):
         p *= np.exp(NEGLIGIBLE)
         if bound:
             traces = p * squares
             heavy = traces > LIGHT
             light = traces[~heavy].sum()
             near, p = near[heavy], p[heavy]
-        close = kernels.x[near] - point
+        close = kernels.x[near] - points[k]
         moments[k, d] = p @ close
         close *= np.sqrt(p)[:, None]
         moments[k, :d] = close.T @ close
