@@ -5,7 +5,15 @@ BIN := $(VENV)/bin
 export OMPI_ALLOW_RUN_AS_ROOT = 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 
-.PHONY: install demo test test-cluster bench lint clean
+.PHONY: help install demo test test-cluster bench lint clean
+
+help:
+	@echo "make demo          set up .venv, run HMAC on two MPI ranks on the bundled data, leave demo/"
+	@echo "make test          set up .venv, run the tests"
+	@echo "make test-cluster  the tests on a SLURM of its own (root, slurmctld installed)"
+	@echo "make lint          ruff and mypy"
+	@echo "make bench         the figures of benchmarks/RESULTS.md"
+	@echo "make clean         remove what the others made"
 
 install: $(VENV)/.installed
 

@@ -22,9 +22,11 @@ class Options(CommonOptions):
     bandwidths: tuple[float, ...] | None = option(
         None, "rising bandwidths in data units, e.g. 0.1,0.2,0.5", read=numbers, metavar="LIST"
     )
-    levels: int = option(20, "number of bandwidths where none are given", read=positive, metavar="N")
-    range: tuple[float, ...] = option(
-        (0.1, 2.0), "lowest and highest bandwidth, in largest sds of a column", read=numbers, metavar="LOW,HIGH"
+    levels: int | None = option(
+        None, "number of bandwidths where none are given (default: 20)", read=positive, metavar="N"
+    )
+    range: tuple[float, ...] | None = option(
+        None, "lowest and highest, in largest sds of a column (default: 0.1,2)", read=numbers, metavar="LOW,HIGH"
     )
     standardize: bool = option(False, "divide each column by its standard deviation first")
     nested: bool = option(True, "levels are independent of each other", negative="--flat")
@@ -51,7 +53,7 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.models.points import measure_frame
     from parallel_mix.store.tables import Selection
 
-    settings = HmacSettings(
+    settings = HmacSettings.asked(
         options.bandwidths, options.levels, options.range, options.standardize, options.nested, options.approach
     )
     selection = Selection(options.dataset, options.weights, options.labels, options.row_names)

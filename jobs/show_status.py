@@ -21,8 +21,12 @@ class Options:
 
 def run(options: Options) -> None:
     """Read, print."""
+    from parallel_mix.errors import InputError
     from parallel_mix.launch.run_status import find, gather, line
 
+    for path in options.outputs or []:
+        if not path.exists() and not any(status.exists() for status in find([path])):
+            raise InputError(f"There is no run that writes {path}, nor a folder of that name.")
     runs = gather(find(options.outputs or [Path()]))
     if options.json:
         print(json.dumps(runs, indent=1))

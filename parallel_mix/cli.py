@@ -105,7 +105,12 @@ def options_of(words: Sequence[str]) -> Any:
     job = job_of(words[0])
     own = Parser(prog=f"parallel-mix {words[0]}", description=job.__doc__, allow_abbrev=False)
     add_options(own, job.Options)
-    flags = vars(own.parse_args(_joined_range(list(words[1:]))))
+    try:
+        flags = vars(own.parse_args(_joined_range(list(words[1:]))))
+    except InputError as error:
+        if "words" in job.Options.__dataclass_fields__ and "--" not in words:
+            raise InputError(f"{error} A command and its words come after `--`.") from None
+        raise
     if not flags.get("config") and hasattr(job, "site_file") and (path := job.site_file()):
         flags["config"] = path
     return gather(job.Options, flags)

@@ -126,8 +126,9 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
 def gather(kind: type[T], flags: dict[str, Any]) -> T:
     """Options from flags over TOML over defaults."""
     known = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
+    named = {name: item for name, item in known.items() if not item.metadata.get("positional")}
     config = flags.pop("config", None)
-    values = {**_from_toml(config, known), **flags} if config else dict(flags)
+    values = {**_from_toml(config, named), **flags} if config else dict(flags)
     for name, item in known.items():
         if item.metadata.get("required") and values.get(name) is None:
             raise InputError(f"{_flag(item)} is missing: give {item.metadata['help']}.")
@@ -157,6 +158,8 @@ def _read_toml_value(path: Path, item: Field[Any], value: Any) -> Any:
         if isinstance(value, bool):
             return value
         raise InputError(f"{path}: {item.name} must be true or false, not {value!r}.")
+    if isinstance(value, bool | dict) or (read is None and not isinstance(value, str)):
+        raise InputError(f"{path}: {item.name} = {value!r} does not do: a text is needed, in quotes.")
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     try:
         result = read(text) if read else text

@@ -21,12 +21,16 @@ from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas
 from parallel_mix.backends.usage import Usage
 from parallel_mix.errors import Failure, LostRanksError
 
-TAG_COMMAND, TAG_RESULT, TAG_ALIVE = 1, 2, 3
+TAG_COMMAND, TAG_RESULT, TAG_ANSWER, TAG_ALIVE = 1, 2, 3, 4
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
 SHORTEST_WHILE_COMPUTING = 4e-4
-ALIVE_EVERY = 5.0
+
 SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 """Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
+ALIVE_EVERY, LISTEN_EVERY = min(5.0, SILENCE / 4.0), min(0.2, SILENCE / 8.0)
+FIRST_SILENCE = 20.0 * SILENCE
+"""The same for rank 0, which says nothing while it merges, reads or writes."""
+ANSWERS_WITHIN = 4.0 * SILENCE
 
 
 class Patience:
@@ -80,13 +84,8 @@ class MpiBackend(Backend):
         """What the MPI library calls itself."""
         return str(self._mpi.Get_library_version()).splitlines()[0].rstrip("\0")
 
-    def from_first(self, value: Any) -> Any:
-        """Rank 0's value, on every rank."""
-        return self.comm.bcast(value, root=0)
-
     def facts_of_all(self, facts: Any) -> list[Any]:
-        """What each rank has to say, on every rank."""
-        self._hosts = self.comm.allgather(self.host)
+        """What each rank has to say, on every rank; all call it together, and wait for each other."""
         return list(self.comm.allgather(facts))
 
     def round_trips(self, sizes: tuple[int, ...], times: int = 10) -> list[tuple[float, ...]]:
@@ -112,6 +111,22 @@ class MpiBackend(Backend):
         return found
 
     # rank 0
+
+    def ask_all(self, question: Any, own: Any) -> list[Any]:
+        """What each rank answers; `own` is rank 0's answer."""
+        for rank in range(1, self.ranks):
+            self._send(("ask", question), rank, TAG_COMMAND)
+        answers = {0: (self.host, own)}
+        patience, until = Patience(), time.monotonic() + ANSWERS_WITHIN
+        while len(answers) < self.ranks:
+            answers.update(self._receive(TAG_ANSWER))
+            self._listen()
+            if time.monotonic() > until:
+                silent = ", ".join(str(rank) for rank in range(self.ranks) if rank not in answers)
+                raise LostRanksError(f"Rank {silent} did not answer for {ANSWERS_WITHIN:g} s.")
+            time.sleep(patience.pause(computing=False))
+        self._hosts = [answers[rank][0] for rank in range(self.ranks)]
+        return [answers[rank][1] for rank in range(self.ranks)]
 
     def share(self, recipe: Recipe) -> None:
         self.stop.deferred = True
@@ -159,6 +174,9 @@ class MpiBackend(Backend):
     def _listen(self) -> None:
         """Note who is there; raise where somebody has been silent for too long."""
         now = time.monotonic()
+        if now - self._listened < LISTEN_EVERY:
+            return
+        self._say_alive()
         self._receive(TAG_ALIVE)
         if now - self._listened > ALIVE_EVERY:  # nobody was listened to meanwhile: nobody can be blamed
             self._heard = [now] * self.ranks
@@ -188,21 +206,24 @@ class MpiBackend(Backend):
 
     # the other ranks
 
-    def serve(self) -> None:
-        """Run what rank 0 sends until it closes. Signals are rank 0's affair."""
+    def serve(self, answer: Callable[[Any], Any] = lambda _: None) -> None:
+        """Run what rank 0 sends until it closes; `answer` its questions. Signals are rank 0's affair."""
         self.stop.deferred = True
         call = 0
         patience, pause = Patience(), 0.0
         while True:
             busy = False
-            self._say_alive()
+            if self._say_alive():
+                self._mind_the_first()
             for _, message in self._receive(TAG_COMMAND, source=0):
                 busy = True
                 verb, *rest = message
                 if verb == "close":
                     self.leave()
                     return
-                if verb == "share":
+                if verb == "ask":
+                    self._send((self.host, answer(rest[0])), 0, TAG_ANSWER)
+                elif verb == "share":
                     self._local.context = self._load(rest[0])
                 elif verb == "begin":
                     call = rest[0]
@@ -227,13 +248,25 @@ class MpiBackend(Backend):
             self._say_alive()
         return found[0][1]
 
-    def _say_alive(self) -> None:
-        now = time.monotonic()
-        if now - self._said_alive > ALIVE_EVERY:
-            self._said_alive = now
-            self._send(None, 0, TAG_ALIVE)
+    def _mind_the_first(self) -> None:
+        """Go where rank 0 has not been heard of for very long: nobody would end this rank."""
+        self._receive(TAG_ALIVE, source=0)
+        if time.monotonic() - self._heard[0] > FIRST_SILENCE:
+            sys.stderr.write(f"parallel-mix: {self.host}: rank 0 has not been heard of for {FIRST_SILENCE:g} s.\n")
+            sys.stderr.flush()
+            os._exit(1)
 
     # both sides
+
+    def _say_alive(self) -> bool:
+        """Rank 0 to all others, they to it; True when it was time to."""
+        now = time.monotonic()
+        if now - self._said_alive < ALIVE_EVERY:
+            return False
+        self._said_alive = now
+        for rank in range(1, self.ranks) if self.rank == 0 else (0,):
+            self._send(None, rank, TAG_ALIVE)
+        return True
 
     def _send(self, message: Any, rank: int, tag: int) -> None:
         began = time.perf_counter()
@@ -273,7 +306,7 @@ class MpiBackend(Backend):
         patience = Patience()
         until = time.perf_counter() + seconds
         while not done():
-            for tag in (TAG_COMMAND, TAG_RESULT, TAG_ALIVE):
+            for tag in (TAG_COMMAND, TAG_RESULT, TAG_ANSWER, TAG_ALIVE):
                 self._receive(tag)  # late messages of a stopped run: taken and dropped
             if time.perf_counter() > until:
                 sys.stderr.write(f"parallel-mix: {socket.gethostname()}: other ranks did not leave in {seconds:g} s.\n")

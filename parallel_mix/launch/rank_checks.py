@@ -46,7 +46,7 @@ class Facts:
 
 
 def check_ranks(backend: MpiBackend, options: CommonOptions) -> None:
-    """Compare what the ranks see; rank 0 raises, the others go on to serve and are told to leave."""
+    """Compare what the ranks see, on rank 0; the others serve it and `answer` with their facts."""
     expected = launched_size()
     if backend.ranks != expected:
         raise InputError(
@@ -55,14 +55,12 @@ def check_ranks(backend: MpiBackend, options: CommonOptions) -> None:
         )
     if backend.ranks == 1:
         return
-    marker: Path = backend.from_first(_mark(options.output.absolute()) if backend.rank == 0 else None)
+    marker = _mark(options.output.absolute())
     try:
-        found = backend.facts_of_all(_facts(backend, options, marker))
+        _compare(backend.ask_all(marker, facts_of(backend, options, marker)), options)
     finally:
-        if backend.rank == 0 and marker.is_file():
+        if marker.is_file():
             marker.unlink()
-    if backend.rank == 0:
-        _compare(found, options)
 
 
 def _mark(output: Path) -> Path:
@@ -75,7 +73,8 @@ def _mark(output: Path) -> Path:
     return marker
 
 
-def _facts(backend: MpiBackend, options: CommonOptions, marker: Path) -> Facts:
+def facts_of(backend: MpiBackend, options: CommonOptions, marker: Path) -> Facts:
+    """What this rank sees; `marker` is a file that rank 0 has just made beside the output."""
     paths = [getattr(options, name) for name in ("input", "model") if getattr(options, name, None)]
     sizes = tuple((str(path), path.stat().st_size if path.exists() else None) for path in paths)
     cores = frozenset(os.sched_getaffinity(0))

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.stop import StopFlag
@@ -30,6 +31,9 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> N
     if options.slurm_workers and options.backend not in (None, "dask"):
         raise InputError("--slurm-workers are Dask workers: leave out --backend, or give --backend dask.")
     name = options.backend or ("dask" if options.slurm_workers else None) or ("mpi" if launched_by_mpi() else "serial")
+    for flag in ("workers", "scheduler", "scheduler_file"):
+        if getattr(options, flag) is not None and name != "dask":
+            raise InputError(f"--{flag.replace('_', '-')} is for Dask: add --backend dask.")
     stop = StopFlag()
     stop.listen()
     if name == "mpi":
@@ -60,7 +64,7 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
     try:
         from parallel_mix.backends.mpi import MpiBackend
         from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi
-        from parallel_mix.launch.rank_checks import check_ranks
+        from parallel_mix.launch.rank_checks import check_ranks, facts_of
 
         MPI = import_mpi()
     except ImportError as error:
@@ -70,19 +74,14 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
     abort_on_exception()
     backend = MpiBackend(options.threads, stop)
     stop.deferred = True  # a rank that left now would leave the others waiting
+    if backend.rank > 0:
+        backend.serve(partial(facts_of, backend, options))
+        return
     try:
         check_ranks(backend, options)
-    except InputError:
-        backend.close()
-        raise
-    if backend.rank == 0 and stop.signum:
-        backend.close()
-        raise Stopped(stop.signum)
-    if backend.rank > 0:
-        backend.serve()
-        return
-    stop.deferred = False
-    try:
+        if stop.signum:
+            raise Stopped(stop.signum)
+        stop.deferred = False
         work(backend)
     except LostRanksError as error:
         sys.stderr.write(f"parallel-mix: {error}\n")

@@ -58,14 +58,17 @@ def mpi_kinds() -> tuple[str, ...]:
     """Ways in which srun can start MPI programs: pmix, pmi2, ..."""
     if shutil.which("srun") is None:
         return ()
-    done = subprocess.run(
-        ["srun", "--mpi=list"],  # noqa: S607 (the site's srun)
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    try:
+        done = subprocess.run(
+            ["srun", "--mpi=list"],  # noqa: S607 (the site's srun)
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return ()
     found = re.findall(r"[a-z][a-z0-9_]+", (done.stdout + done.stderr).split("are", 1)[-1])
     return tuple(dict.fromkeys(kind for kind in found if kind.startswith(("pmi", "cray"))))
 

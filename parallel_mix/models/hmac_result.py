@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,6 +26,24 @@ class HmacSettings:
     nested: bool = True
     approach: int = 2
 
+    @classmethod
+    def asked(
+        cls,
+        bandwidths: tuple[float, ...] | None,
+        levels: int | None,
+        between: tuple[float, ...] | None,
+        standardize: bool,
+        nested: bool,
+        approach: int,
+    ) -> Self:
+        """Settings from the words of a user; what was not said is None."""
+        if bandwidths is not None and (levels is not None or between is not None):
+            raise InputError("--bandwidths says it all: leave out --levels and --range, or give these two instead.")
+        if between is not None and len(between) != 2:
+            raise InputError(f"--range takes two numbers, lowest and highest; not {len(between)}.")
+        low, high = between or cls.range
+        return cls(bandwidths, levels or cls.levels, (low, high), standardize, nested, approach)
+
     def __post_init__(self) -> None:
         if self.approach not in (1, 2):
             raise InputError(f"There are approaches 1 and 2, not {self.approach!r}.")
@@ -37,8 +55,8 @@ class HmacSettings:
         else:
             if self.levels < 1:
                 raise InputError(f"The number of levels must be 1 or more, not {self.levels}.")
-            if len(self.range) != 2:
-                raise InputError(f"--range takes two numbers, lowest and highest; not {len(self.range)}.")
+            if self.levels > 1 and not self.range[0] < self.range[1]:
+                raise InputError(f"--range takes the lowest first, not {self.range[0]:g},{self.range[1]:g}.")
             sigma = np.linspace(self.range[0], self.range[1], self.levels) * spread
         if not (sigma.size and np.isfinite(sigma).all() and (sigma > 0).all()):
             raise InputError(f"Bandwidths must be positive numbers, not {_listed(sigma)}.")

@@ -17,14 +17,14 @@ from parallel_mix.store.tables import Array, Selection, Table, as_numbers
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def opened(path: Path, advice: str = "") -> Iterator[Any]:
     """An HDF5 file to read; a sentence where it cannot be."""
     try:
         file = h5py.File(path, "r", locking=False)
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist.") from error
     except OSError as error:
-        raise InputError(f"{path} is damaged, cut short, or no HDF5 file.") from error
+        raise InputError(f"{path} is damaged, cut short, or no HDF5 file.{advice}") from error
     with file:
         yield file
 

@@ -60,9 +60,11 @@ def test_the_queue_knows_what_a_killed_run_cannot_say(
 
 def test_the_command(tmp_path: Path, table: Path) -> None:
     assert parallel_mix("hmac", table, "-o", tmp_path / "out.h5").returncode == 0
-    done = parallel_mix("status", tmp_path / "out.h5", tmp_path / "none.h5")
+    done = parallel_mix("status", tmp_path / "out.h5")
     assert "out.h5: done, in 0:00, attempt 1" in done.stdout
-    assert "none.h5: no run has begun here" in done.stdout
+    none = parallel_mix("status", tmp_path / "none.h5")
+    assert none.returncode == 2
+    assert "There is no run that writes" in none.stderr
     assert json.loads(parallel_mix("status", tmp_path, "--json").stdout)[0]["state"] == "done"
 
 

@@ -91,6 +91,7 @@ BAD = {
         ["--", "convert", "x.csv", "-o", "y.h5", "--then", "hmac", "z.h5", "-o", "w.h5"],
         "no command before makes it",
     ),
+    "no -- before the command": (["hmac", "x.csv", "-o", "y.h5"], "come after `--`"),
     "zero nodes": (["--nodes", "0", "--", "info", "x"], "1 or more"),
 }
 
@@ -113,6 +114,26 @@ def test_an_unknown_key_in_the_sites_file_lists_the_valid_ones(tmp_path: Path) -
     assert done.returncode == 2
     assert "unknown option 'partitoin'" in done.stderr
     assert "partition" in done.stderr.split("Valid ones:")[1]
+
+
+@pytest.mark.parametrize("line", ["setup = 3", "account = true", "partition = {a = 1}"])
+def test_a_sites_value_of_the_wrong_kind(line: str, tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text(line + "\n")
+    done = submit(tmp_path, "--dry-run", "--", "info", "x")
+    assert done.returncode == 2, done.stdout
+    assert "a text is needed, in quotes" in done.stderr
+
+
+def test_what_was_begun_afresh_goes_on_after_a_requeue(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.h5"
+    words = ["launch", "--launcher", "none", "--", "hmac", table, "-o", out, "--levels", "3", "--fresh"]
+    assert parallel_mix(*words).returncode == 0
+    (tmp_path / "o.h5.checkpoint").write_bytes(b"no checkpoint")  # with --fresh nobody looks at it
+    assert parallel_mix(*words, "--force").returncode == 0
+    (tmp_path / "o.h5.checkpoint").write_bytes(b"no checkpoint")
+    again = parallel_mix(*words, "--force", SLURM_RESTART_COUNT="1")
+    assert again.returncode == 2
+    assert "no HDF5 file. Use --fresh to begin anew" in again.stderr
 
 
 def test_launch_works_without_slurm(table: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +29,22 @@ def test_the_contract_holds_on_ranks(ranks: int) -> None:
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
+
+
+MUTE = "from mpi4py import MPI; import time; time.sleep(300)"
+
+
+@pytest.mark.parametrize(
+    ("mute", "text"),
+    [(1, "Rank 1 on an unknown host has not been heard of for 1 s"), (0, "rank 0 has not been heard of for 20 s")],
+)
+def test_a_rank_that_never_says_a_word_holds_up_nobody(mute: int, text: str, table: Path, tmp_path: Path) -> None:
+    """From the first comparison on: rank 0 ends the run, and the others do not wait for it for ever."""
+    program = [sys.executable, "-m", "parallel_mix", "hmac", str(table), "-o", str(tmp_path / "o.h5")]
+    parts = [program, program]
+    parts[mute] = [sys.executable, "-c", MUTE]
+    words = [*mpirun(1), *parts[0], ":", *mpirun(1)[2:], *parts[1]]
+    done = subprocess.run(words, env=environment(PARALLEL_MIX_SILENCE="1"), capture_output=True, text=True, timeout=90)
+    assert done.returncode != 0
+    assert text in done.stderr
+    assert not (tmp_path / "o.h5").exists()
