@@ -155,7 +155,7 @@ def ranks(folder: Path) -> None:
     """W4 on one and two ranks, both approaches, beside the serial backend and the kernels alone."""
     with np.load(folder / "W4.npz") as data, h5py.File(folder / "W4.h5", "w") as file:
         X = file["X"] = data["X"]
-    program, mpirun = str(BIN / "parallel-mix"), [str(BIN / "mpirun"), "--oversubscribe", "-n"]
+    program, mpirun = str(BIN / "parallel-mix"), [str(BIN / "mpirun"), "-n"]
     print("| approach | kernels alone, s | serial, 1 thread | 1 rank | 2 ranks | 2 against 1 | framework's share |")
     print("|---|---|---|---|---|---|---|")
     for approach in (2, 1):
