@@ -26,6 +26,8 @@ from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
 A_WHILE = 60.0
 """Seconds without a word after which a run that is said to be under way is taken to be dead."""
 LIKELY_ALIVE = 8.0
+LAYOUT = 2
+"""Of the states in checkpoints; to be raised with any change of them, so that an older one is refused in words."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
 
@@ -75,7 +77,7 @@ class KeptRun:
     ) -> None:
         self.pause = pause
         self.output = output
-        self.identity = identity
+        self.identity = {**identity, "layout of checkpoints": LAYOUT}
         self.progress = progress
         self.checkpoint = output.with_name(output.name + ".checkpoint")
         self.status = status_path(output)

@@ -10,6 +10,7 @@ import pytest
 
 from parallel_mix.errors import InputError
 from parallel_mix.progress import Progress
+from parallel_mix.store import checkpoints
 from parallel_mix.store.atomic import write_json, written_whole
 from parallel_mix.store.checkpoints import KeptRun
 from parallel_mix.store.hdf5_tables import write_table
@@ -90,7 +91,7 @@ def test_what_fails_to_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
-def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_state_comes_back_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = {
         "done": 5,
         "x/points": X,
@@ -110,6 +111,10 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
         assert np.asarray(restored[name]).tobytes() == np.asarray(value).tobytes()
     with pytest.raises(InputError, match="levels was 3, is 4"):
         KeptRun(tmp_path / "o.h5", {"command": "c", "levels": 4}, Progress(quiet=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "LAYOUT", 1_000)
+        with pytest.raises(InputError, match=r"layout of checkpoints was .*, is 1000\. Use --fresh"):
+            KeptRun(tmp_path / "o.h5", {"command": "c", "levels": 3}, Progress(quiet=True))
     assert (
         KeptRun(tmp_path / "o.h5", {"command": "c", "levels": 4}, Progress(quiet=True), fresh=True).restored() is None
     )
