@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from parallel_mix.cli import options_of
 from parallel_mix.errors import InputError
 from parallel_mix.launch.batch_script import Resources, Stage, batch_script, seconds_before_end
 from parallel_mix.launch.supervisor import choose_launcher
@@ -61,9 +62,23 @@ def words_given(script: Path, folder: Path, *words: str) -> list[str]:
     return (folder / "words").read_text().split("\0")[:-1]
 
 
-def test_hostile_names_stay_names_in_a_template(tmp_path: Path) -> None:
-    words = words_given(ROOT / "slurm" / "hmac.sbatch", tmp_path, HOSTILE, "out.h5", "--levels", "3")
-    assert words == ["launch", "--max-requeue", "3", "--", "hmac", HOSTILE, "-o", "out.h5", "--levels", "3"]
+KEEPS = ["--max-requeue", "3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "started"),
+    [
+        ("hmac", [HOSTILE, "o.h5", "--levels", "3"], [*KEEPS, "--", "hmac", HOSTILE, "-o", "o.h5", "--levels", "3"]),
+        ("predict", ["r.h5", HOSTILE, "o.csv"], [*KEEPS, "--", "predict", "r.h5", HOSTILE, "-o", "o.csv"]),
+        ("convert", [HOSTILE, "o.h5", "--force"], ["--", "convert", HOSTILE, "-o", "o.h5", "--force"]),
+    ],
+)
+def test_hostile_names_stay_names_in_a_template(
+    name: str, given: list[str], started: list[str], tmp_path: Path
+) -> None:
+    words = words_given(ROOT / "slurm" / f"{name}.sbatch", tmp_path, *given)
+    assert words == ["launch", *started]
+    options_of(options_of(words).words)  # both understand what they are given
     assert not (tmp_path / "hacked").exists()
 
 
