@@ -23,6 +23,14 @@ Kernel = Callable[[Any, Any], Any]
 Nodes = dict[tuple[int, int], Any]
 
 
+class Tasks(Protocol):
+    """Tasks by number: a list, or what makes each when it is handed out; there may be more of them later."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
 class Recipe(Protocol):
     """How a worker makes the shared context by itself, when it joins and each time it is replaced."""
 
@@ -73,7 +81,7 @@ class Backend(ABC):
     def close(self) -> None:  # noqa: B027 (a backend without resources needs nothing here)
         """End the workers."""
 
-    def map(self, kernel: Kernel, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def map(self, kernel: Kernel, tasks: Tasks) -> Iterator[tuple[int, Any]]:
         """Yield `(task_index, result)` as tasks finish; `tasks` may grow while this is iterated."""
         self._first_call = self._first_call or time.monotonic()
         self._begin(kernel)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from parallel_mix.backends.base import Backend, Kernel, Recipe
+from parallel_mix.backends.base import Backend, Kernel, Recipe, Tasks
 from parallel_mix.errors import Finished, InputError
 
 
@@ -24,15 +24,15 @@ class OneTask(Backend):
     def share(self, recipe: Recipe) -> None:
         self._context = recipe.load()
 
-    def map(self, kernel: Kernel, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        if tasks:
+    def map(self, kernel: Kernel, tasks: Tasks) -> Iterator[tuple[int, Any]]:
+        if len(tasks):
             self._run(kernel, tasks)
         return iter(())
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
         return self._run(kernel, tasks)
 
-    def _run(self, kernel: Kernel, tasks: Sequence[Any]) -> None:
+    def _run(self, kernel: Kernel, tasks: Tasks) -> None:
         if not 0 <= self.index < len(tasks):
             raise InputError(f"There is no task {self.index}: this step of the run has tasks 0 to {len(tasks) - 1}.")
         began = time.perf_counter()

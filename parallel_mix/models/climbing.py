@@ -8,10 +8,10 @@ workers become free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def saddles_at(points: Points, task: tuple[Array, Array], sigma: float, bound: b
 
 
 @dataclass
-class BlockTasks(Sequence[tuple[Ascents, int]]):
+class BlockTasks:
     """The tasks of Approach II; a block's ascents are copied when it is handed out."""
 
     ascents: Ascents
@@ -149,13 +149,7 @@ class BlockTasks(Sequence[tuple[Ascents, int]]):
     def __len__(self) -> int:
         return len(self.origin)
 
-    @overload
-    def __getitem__(self, index: int) -> tuple[Ascents, int]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[Ascents, int]]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[k] for k in range(*index.indices(len(self)))]
+    def __getitem__(self, index: int) -> tuple[Ascents, int]:
         wave, _, which = self.origin[index]
         return self.ascents.take(which), wave.leave
 
