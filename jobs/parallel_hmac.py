@@ -10,6 +10,7 @@ from parallel_mix.config import CommonOptions, argument, numbers, option, positi
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
+    from parallel_mix.models.hmac_result import HmacSettings
 
 PARALLEL = True
 
@@ -20,13 +21,11 @@ class Options(CommonOptions):
 
     input: Path = argument("table: csv, npy, npz, parquet or HDF5")
     bandwidths: tuple[float, ...] | None = option(
-        None, "rising bandwidths in data units, e.g. 0.1,0.2,0.5", read=numbers, metavar="LIST"
+        None, "rising, in data units, e.g. 0.1,0.2,0.5", read=numbers, metavar="LIST", instead_of=("levels", "range")
     )
-    levels: int | None = option(
-        None, "number of bandwidths where none are given (default: 20)", read=positive, metavar="N"
-    )
+    levels: int | None = option(None, "or number of bandwidths (default: 20)", read=positive, metavar="N")
     range: tuple[float, ...] | None = option(
-        None, "lowest and highest, in largest sds of a column (default: 0.1,2)", read=numbers, metavar="LOW,HIGH"
+        None, "between these two, in largest sds of a column (default: 0.1,2)", read=numbers, metavar="LOW,HIGH"
     )
     standardize: bool = option(False, "divide each column by its standard deviation first")
     nested: bool = option(True, "levels are independent of each other", negative="--flat")
@@ -36,6 +35,15 @@ class Options(CommonOptions):
     labels: str | None = option(None, "dataset or column of known classes (kept, not used)", metavar="NAME")
     row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
     data: bool = option(True, "keep no copy of the data in the result", negative="--no-data")
+
+
+def check(options: Options) -> HmacSettings:
+    """What decides the answer; refused in words where it contradicts itself."""
+    from parallel_mix.models.hmac_result import HmacSettings
+
+    return HmacSettings.asked(
+        options.bandwidths, options.levels, options.range, options.standardize, options.nested, options.approach
+    )
 
 
 def run(options: Options) -> None:
@@ -49,13 +57,10 @@ def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.launch.job import Job
     from parallel_mix.models.hmac_levels import fit_hmac
-    from parallel_mix.models.hmac_result import HmacSettings
     from parallel_mix.models.points import measure_frame
     from parallel_mix.store.tables import Selection
 
-    settings = HmacSettings.asked(
-        options.bandwidths, options.levels, options.range, options.standardize, options.nested, options.approach
-    )
+    settings = check(options)
     selection = Selection(options.dataset, options.weights, options.labels, options.row_names)
     with Job("hmac", options, backend, selection) as job:
         table = job.read(options.input)

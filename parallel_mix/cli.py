@@ -113,7 +113,10 @@ def options_of(words: Sequence[str]) -> Any:
         raise
     if not flags.get("config") and hasattr(job, "site_file") and (path := job.site_file()):
         flags["config"] = path
-    return gather(job.Options, flags)
+    options = gather(job.Options, flags)
+    if hasattr(job, "check"):
+        job.check(options)
+    return options
 
 
 def _top_parser() -> Parser:

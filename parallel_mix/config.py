@@ -99,6 +99,11 @@ class CommonOptions:
     quiet: bool = option(False, "no progress, no closing words")
     log_file: Path | None = option(None, "write progress there too", read=Path, metavar="FILE")
 
+    def __post_init__(self) -> None:
+        for flag in ("workers", "scheduler", "scheduler_file"):
+            if getattr(self, flag) is not None and self.backend != "dask":
+                raise InputError(f"--{flag.replace('_', '-')} is for Dask: add --backend dask.")
+
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
     """Give a parser the flags of an options class. Absent flags leave no trace, so that a TOML file can fill in."""
@@ -128,7 +133,14 @@ def gather(kind: type[T], flags: dict[str, Any]) -> T:
     known = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
     named = {name: item for name, item in known.items() if not item.metadata.get("positional")}
     config = flags.pop("config", None)
-    values = {**_from_toml(config, named), **flags} if config else dict(flags)
+    from_file = _from_toml(config, named) if config else {}
+    for name, item in named.items():  # a flag goes before what it stands instead of, too
+        for other in item.metadata.get("instead_of", ()):
+            if name in flags:
+                from_file.pop(other, None)
+            elif other in flags:
+                from_file.pop(name, None)
+    values = {**from_file, **flags}
     for name, item in known.items():
         if item.metadata.get("required") and values.get(name) is None:
             raise InputError(f"{_flag(item)} is missing: give {item.metadata['help']}.")

@@ -86,13 +86,16 @@ class Backend(ABC):
         self._first_call = self._first_call or time.monotonic()
         self._begin(kernel)
         sent = received = 0
+        following: list[Any] = []  # the task to hand out next, made once
         found: list[tuple[int, Any]] = []
         while True:
             full = False
             while sent < len(tasks) and not full:
                 self._left = len(tasks) - sent
-                full = not self._submit(sent, tasks[sent])
-                sent += not full
+                following = following or [tasks[sent]]
+                full = not self._submit(sent, following[0])
+                if not full:
+                    sent, following = sent + 1, []
             for index, result in found:  # workers are busy again while the caller looks at these
                 if isinstance(result, Failure):
                     raise TaskError(result)

@@ -19,7 +19,7 @@ from parallel_mix.backends.mpi_launch import end_launcher, import_mpi
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas_thread
 from parallel_mix.backends.usage import Usage
-from parallel_mix.errors import Failure, LostRanksError
+from parallel_mix.errors import Failure, LostRanksError, Stopped
 
 TAG_COMMAND, TAG_RESULT, TAG_ANSWER, TAG_ALIVE = 1, 2, 3, 4
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
@@ -30,7 +30,7 @@ SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 ALIVE_EVERY, LISTEN_EVERY = min(5.0, SILENCE / 4.0), min(0.2, SILENCE / 8.0)
 FIRST_SILENCE = 20.0 * SILENCE
 """The same for rank 0, which says nothing while it merges, reads or writes."""
-ANSWERS_WITHIN = 4.0 * SILENCE
+ANSWERS_WITHIN = 2.0 * SILENCE
 
 
 class Patience:
@@ -120,10 +120,14 @@ class MpiBackend(Backend):
         patience, until = Patience(), time.monotonic() + ANSWERS_WITHIN
         while len(answers) < self.ranks:
             answers.update(self._receive(TAG_ANSWER))
-            self._listen()
+            self._say_alive()
+            if self.stop.signum:
+                raise Stopped(self.stop.signum)
             if time.monotonic() > until:
                 silent = ", ".join(str(rank) for rank in range(self.ranks) if rank not in answers)
-                raise LostRanksError(f"Rank {silent} did not answer for {ANSWERS_WITHIN:g} s.")
+                raise LostRanksError(
+                    f"Rank {silent} did not answer for {ANSWERS_WITHIN:g} s: its host is down, cut off or very slow."
+                )
             time.sleep(patience.pause(computing=False))
         self._hosts = [answers[rank][0] for rank in range(self.ranks)]
         return [answers[rank][1] for rank in range(self.ranks)]
@@ -250,8 +254,12 @@ class MpiBackend(Backend):
 
     def _mind_the_first(self) -> None:
         """Go where rank 0 has not been heard of for very long: nobody would end this rank."""
+        now = time.monotonic()
         self._receive(TAG_ALIVE, source=0)
-        if time.monotonic() - self._heard[0] > FIRST_SILENCE:
+        if now - self._listened > 4.0 * ALIVE_EVERY:  # this rank was suspended itself
+            self._heard[0] = now
+        self._listened = now
+        if now - self._heard[0] > FIRST_SILENCE:
             sys.stderr.write(f"parallel-mix: {self.host}: rank 0 has not been heard of for {FIRST_SILENCE:g} s.\n")
             sys.stderr.flush()
             os._exit(1)

@@ -58,26 +58,28 @@ class ComputeProcesses:
         """Start a call; results of an abandoned one are dropped when they come."""
         self._call += 1
         self._kernel = kernel
+        self._obituaries = []
 
     def submit(self, index: int, task: Any, ahead: bool) -> bool:
         """Hand a task to an idle process, or with `ahead` to one that has none waiting; False where all are busy."""
-        worker = min(self._workers, key=lambda worker: len(worker.tasks))
+        worker = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
+        if worker is None:  # all have died
+            return bool(self._bury(None, index))
         if len(worker.tasks) > ahead:
             return False
         kernel = self._kernel if worker.call != self._call else None
+        worker.tasks.append((self._call, index))
         try:
             worker.pipe.send((self._call, index, kernel, task))
         except OSError:
-            self._obituaries.append((index, self._obituary(worker, index)))
-            return True
+            self._bury(worker, index)
         worker.call = self._call
-        worker.tasks.append((self._call, index))
         return True
 
     def results(self, timeout: float) -> list[tuple[int, Any]]:
         """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
-        found, self._obituaries = self._obituaries, []
-        timeout = 0.0 if found else timeout
+        found: list[tuple[int, Any]] = []
+        timeout = 0.0 if self._obituaries else timeout
         by_pipe = {worker.pipe.fileno(): worker for worker in self._workers}
         for pipe, _ in self._poll.poll(timeout * 1000.0):
             worker = by_pipe[pipe]
@@ -87,11 +89,13 @@ class ComputeProcesses:
             try:
                 call, index, result, self._usage[worker.number] = worker.pipe.recv()
             except (EOFError, OSError):
-                call, index = worker.tasks[0]
-                result = self._obituary(worker, index)
+                self._bury(worker, 0)
+                continue
             worker.tasks.popleft()
             if call == self._call:
                 found.append((index, result))
+        found += self._obituaries
+        self._obituaries = []
         return found
 
     def usage(self) -> list[Usage]:
@@ -131,16 +135,25 @@ class ComputeProcesses:
         finally:
             os._exit(code)
 
-    def _obituary(self, worker: Worker, index: int) -> Failure:
-        """A process that died (out of memory, killed by hand) as a failed task; a new one takes no place of it."""
-        _, status = os.waitpid(worker.pid, 0)
-        self._workers.remove(worker)
-        with contextlib.suppress(KeyError):
-            self._poll.unregister(worker.pipe)
-        worker.pipe.close()
-        how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-        text = f"the process {worker.pid} died ({how}), perhaps for want of memory"
-        return Failure(index, socket.gethostname(), f"process {worker.number}", text, "")
+    def _bury(self, worker: Worker | None, index: int) -> list[tuple[int, Any]]:
+        """Make a failed task of a process that died (out of memory, killed by hand): of those of the present call that
+        it had, the first, which it was at. No new process takes its place."""
+        text = "no process is left"
+        if worker is not None:
+            _, status = os.waitpid(worker.pid, 0)
+            self._workers.remove(worker)
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(worker.pipe)
+            worker.pipe.close()
+            how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
+            text = f"the process {worker.pid} died ({how}), perhaps for want of memory"
+            own = [number for call, number in worker.tasks if call == self._call]
+            if not own:
+                return self._obituaries
+            index = own[0]
+        name = f"process {worker.number}" if worker else "this machine"
+        self._obituaries.append((index, Failure(index, socket.gethostname(), name, text, "")))
+        return self._obituaries
 
 
 def _serve(pipe: Connection, context: Any, name: str) -> None:
@@ -167,3 +180,6 @@ def _receive(pipe: Connection, inbox: SimpleQueue[tuple[int, int, Kernel | None,
             inbox.put(pipe.recv())
     except (EOFError, OSError):
         os._exit(0)
+    except BaseException:  # a task that cannot be read: the parent sees this process end
+        traceback.print_exc()
+        os._exit(1)

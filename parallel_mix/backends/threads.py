@@ -58,7 +58,7 @@ def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -
 
 
 class ComputeThreads:
-    """Threads of one process; two tasks are queued ahead of those that run."""
+    """Threads of one process; up to two tasks are queued ahead of those that run."""
 
     def __init__(self, count: int, worker: str, context: Any = None) -> None:
         self.count = count

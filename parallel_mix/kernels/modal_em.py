@@ -11,7 +11,7 @@ bandwidths (the Jacobian's), so that a single step may be enough to know.
 
 A step leads to the top of a quadratic lower bound of log f whose curvature is 1/sigma^2 in every direction, so f rises
 with any step up to twice as long. Short steps that shrink slowly are taken half as long again; `rho` is what the ratio
-would be without. (Not the first ones after a jump: plain steps clear what it left across the slow direction.)
+would be without. (Not the first after a jump: a plain one clears what it left across the slow direction.)
 
 Near a mode steps shrink by a constant ratio, slowly where it is close to 1. Once the ratio is steady the rest of the
 way is jumped (Aitken's extrapolation, along the last step), or a piece of it where it is long or, on the way out of a
@@ -35,8 +35,8 @@ TOLERANCE = 1e-4
 """Bound on the distance to go, in bandwidths, at which an ascent ends."""
 
 NO_STEP = 1e-10
-ROUNDINGS = 8 * float(np.finfo(float).eps)
 """A step this small, in bandwidths (or a few roundings of the coordinates), is none."""
+ROUNDINGS = 8 * float(np.finfo(float).eps)
 
 MAX_ITERATIONS = 10_000
 
@@ -95,7 +95,7 @@ class Ascents:
             points=np.array(points, dtype=np.float64),
             before_jump=np.zeros_like(points),
             log_density=np.array(log_density, dtype=np.float64),
-            no_step=np.maximum(NO_STEP, ROUNDINGS * np.abs(points).max(axis=1)),
+            no_step=_no_step(points),
             last_step=np.full(m, np.nan),
             stretch=np.ones(m),
             rho=np.full(m, np.nan),
@@ -142,7 +142,7 @@ class Ascents:
             rho = 1.0 - (1.0 - length / self.last_step[which]) / stretch
             stretch = np.where((rho > STRETCH_ABOVE) & (length < STRETCH_BELOW), STRETCH, 1.0)
             ahead = 1.0 / (1.0 - rho) - stretch
-            to_go = np.where(rho < 1.0, length * np.abs(ahead), np.inf)
+            to_go = np.where(rho < 1.0, length * ahead, np.inf)
             far = ~(to_go < LONGEST_JUMP)
             steady = np.abs(rho - self.rho[which]) < STEADY * np.maximum(np.abs(1.0 - rho), LEAST_DISTANCE)
             jumps = steady & (iterations >= self.jump_from[which])
@@ -160,7 +160,10 @@ class Ascents:
         self.points[which] = points
         unrated = jumps | (coarse & short)
         self.rho[which] = np.where(unrated, np.nan, rho)
-        self.last_step[which] = np.where(unrated | (length > LONGEST_RATED), np.nan, length)
+        long = length > LONGEST_RATED
+        if long.any():
+            self.no_step[which[long]] = _no_step(points[long])
+        self.last_step[which] = np.where(unrated | long, np.nan, length)
         self.stretch[which] = stretch
         self.jumped[which] = jumps
         self.coarse[which] = (coarse | (iterations == 1)) & ~short
@@ -193,6 +196,11 @@ class Ascents:
     def capped(self) -> np.ndarray:
         """Which ascents were ended by the iteration limit."""
         return self.iterations >= MAX_ITERATIONS
+
+
+def _no_step(points: Array) -> Array:
+    least: Array = np.maximum(NO_STEP, ROUNDINGS * np.abs(points).max(axis=1))
+    return least
 
 
 def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:

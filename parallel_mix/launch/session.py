@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.stop import StopFlag
@@ -31,9 +32,6 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> N
     if options.slurm_workers and options.backend not in (None, "dask"):
         raise InputError("--slurm-workers are Dask workers: leave out --backend, or give --backend dask.")
     name = options.backend or ("dask" if options.slurm_workers else None) or ("mpi" if launched_by_mpi() else "serial")
-    for flag in ("workers", "scheduler", "scheduler_file"):
-        if getattr(options, flag) is not None and name != "dask":
-            raise InputError(f"--{flag.replace('_', '-')} is for Dask: add --backend dask.")
     stop = StopFlag()
     stop.listen()
     if name == "mpi":
@@ -66,6 +64,7 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
         from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi
         from parallel_mix.launch.rank_checks import check_ranks, facts_of
 
+        import_module("numpy")  # before MPI starts, which all ranks do together: they are ready at about one time
         MPI = import_mpi()
     except ImportError as error:
         raise InputError(

@@ -48,7 +48,7 @@ class Wave:
     @classmethod
     def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
         """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
-        parts = min(max(n // ROWS_A_BLOCK_MORE, 1), 8)  # at least, as long as each has enough to do
+        parts = min(max(n // ROWS_A_BLOCK_MORE, 2), 8)  # at least, as long as each has enough to do
         least = min(max(LEAST_PAIRS // n, 4), 32)
         size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // parts), least))
         groups = neighbours(points[members], size) if len(members) else []
@@ -56,6 +56,14 @@ class Wave:
         for number, group in enumerate(groups):
             block_of[group] = number
         return cls(members, block_of, np.zeros(len(groups), dtype=bool))
+
+    def go_on(self, ascents: Ascents, n: int) -> bool:
+        """Become the next wave where all blocks have come back; False where some have not."""
+        if not self.finished.all():
+            return False
+        following = Wave.cut(self.members[ascents.moving[self.members]], ascents.points, n)
+        self.members, self.block_of, self.finished = following.members, following.block_of, following.finished
+        return True
 
     def blocks(self) -> list[tuple[int, np.ndarray]]:
         """Number and ascents of each block that is still to do."""
@@ -166,6 +174,8 @@ def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> 
 
 def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, streams: Streams) -> Iterator[None]:
     """Approach II; yields after each block that comes back. `streams` are brought up to date in place."""
+    for wave in streams.waves:  # where the run was stopped between two waves
+        wave.go_on(ascents, n)
     origin = [(wave, *block) for wave in streams.waves for block in wave.blocks()]  # of each task
     tasks = BlockTasks(ascents, origin)
     try:
@@ -173,9 +183,7 @@ def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, st
             wave, number, which = origin[index]
             ascents.put(which, ended)
             wave.finished[number] = True
-            if wave.finished.all():
-                following = Wave.cut(wave.members[ascents.moving[wave.members]], ascents.points, n)
-                wave.members, wave.block_of, wave.finished = following.members, following.block_of, following.finished
+            if wave.go_on(ascents, n):
                 origin += [(wave, *block) for block in wave.blocks()]
             yield
     except TaskError as error:  # by its number among those that are left, as a run that goes on will count

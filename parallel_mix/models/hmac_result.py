@@ -42,6 +42,8 @@ class HmacSettings:
         if between is not None and len(between) != 2:
             raise InputError(f"--range takes two numbers, lowest and highest; not {len(between)}.")
         low, high = between or cls.range
+        if (levels or cls.levels) > 1 and not low < high:
+            raise InputError(f"--range takes the lowest first, not {low:g},{high:g}.")
         return cls(bandwidths, levels or cls.levels, (low, high), standardize, nested, approach)
 
     def __post_init__(self) -> None:
@@ -55,8 +57,6 @@ class HmacSettings:
         else:
             if self.levels < 1:
                 raise InputError(f"The number of levels must be 1 or more, not {self.levels}.")
-            if self.levels > 1 and not self.range[0] < self.range[1]:
-                raise InputError(f"--range takes the lowest first, not {self.range[0]:g},{self.range[1]:g}.")
             sigma = np.linspace(self.range[0], self.range[1], self.levels) * spread
         if not (sigma.size and np.isfinite(sigma).all() and (sigma > 0).all()):
             raise InputError(f"Bandwidths must be positive numbers, not {_listed(sigma)}.")

@@ -267,6 +267,20 @@ def test_options_from_toml_and_flags_over_them(table: Path, tmp_path: Path, caps
     np.testing.assert_allclose(sigma, np.linspace(0.2, 1.0, 4))
 
 
+def test_a_flag_goes_before_what_it_stands_instead_of_in_toml(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "o.toml").write_text("levels = 3\nrange = [0.2, 1.0]\n")
+    words = ["hmac", table, "-o", tmp_path / "o.h5", "--config", tmp_path / "o.toml", "--bandwidths", "1,2", "--quiet"]
+    assert in_process(words, capsys)[0] == 0
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert list(file["hmac/bandwidths"][()]) == [1.0, 2.0]
+    (tmp_path / "o.toml").write_text("levels = 3\nbandwidths = [0.2, 1.0]\n")
+    code, said = in_process(["hmac", table, "-o", tmp_path / "p.h5", "--config", tmp_path / "o.toml"], capsys)
+    assert code == 2
+    assert_sentence(said, "leave out --levels")
+
+
 def test_an_existing_result_is_not_overwritten_without_force(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

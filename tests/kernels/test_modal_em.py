@@ -152,3 +152,14 @@ def test_neighbours_are_a_partition_into_small_groups(n: int) -> None:
     assert max(map(len, groups)) <= 64
     assert sorted(np.concatenate(groups)) == list(range(n))
     assert len(groups) <= max(1, 2 * n // 64 + 1)
+
+
+@pytest.mark.parametrize("far", [1e7, 1e12])
+def test_an_ascent_from_far_away_ends_as_exactly(far: float) -> None:
+    X = blobs(200, 2, 5)
+    kernels = kernels_of(X, 0.5)
+    directions = np.array([[np.cos(a), np.sin(a)] for a in np.linspace(0.1, 6.0, 40)])
+    unknown = np.full(40, np.nan)
+    near = ascend(Ascents.begin(1e5 * directions, unknown), kernels).points
+    ends = ascend(Ascents.begin(far * directions, unknown), kernels).points
+    assert np.abs(ends - near).max() < 5e-3

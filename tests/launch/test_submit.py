@@ -92,6 +92,11 @@ BAD = {
         "no command before makes it",
     ),
     "no -- before the command": (["hmac", "x.csv", "-o", "y.h5"], "come after `--`"),
+    "options that contradict each other": (
+        ["--dry-run", "--", "hmac", "x.csv", "-o", "y.h5", "--bandwidths", "1,2", "--levels", "3"],
+        "leave out --levels",
+    ),
+    "workers without Dask": (["--dry-run", "--", "hmac", "x.csv", "-o", "y.h5", "--workers", "2"], "is for Dask"),
     "zero nodes": (["--nodes", "0", "--", "info", "x"], "1 or more"),
 }
 
