@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parallel_mix.config import CommonOptions, argument, option
+from parallel_mix.config import CommonOptions, argument, integer, option
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
@@ -20,7 +20,7 @@ class Options(CommonOptions):
 
     model: Path = argument("result of `parallel-mix hmac`")
     input: Path = argument("table of new points")
-    level: int | None = option(None, "level of the result; default: the one its labels show", read=int, metavar="N")
+    level: int | None = option(None, "level of the result; default: the one its labels show", read=integer, metavar="N")
     dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
     labels: str | None = option(None, "dataset or column of known classes (not used)", metavar="NAME")
     row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
@@ -35,12 +35,11 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.errors import InputError
     from parallel_mix.launch.job import Job
     from parallel_mix.models.hmac_prediction import predict_hmac
     from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.store.labels import labels_as_csv
-    from parallel_mix.store.results import read_data, read_result
+    from parallel_mix.store.results import check_columns, read_data, read_result
     from parallel_mix.store.tables import TEXT_ENDINGS, Selection, digest
 
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
@@ -48,11 +47,7 @@ def work(options: Options, backend: Backend) -> None:
     selection = Selection(options.dataset, None, options.labels, options.row_names)
     with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
         table = job.read(options.input, least_rows=1)
-        if table.X.shape[1] != known.X.shape[1]:
-            raise InputError(
-                f"{options.input} has {table.X.shape[1]} columns, {options.model} was made from {known.X.shape[1]}: "
-                "give the same columns."
-            )
+        check_columns(options.model, table, known.X.shape[1])
         level = result.level_number(options.level)
         if options.dry_run:
             job.progress.say(f"Would climb at level {level}, bandwidth {result.bandwidths[level]:g}.")

@@ -48,11 +48,11 @@ def run(options: Options) -> None:
     found = stages(options.words, lambda command: job_of(command).PARALLEL, options.dask_workers)
     commands = [options_of(stage.words) for stage in found]  # a mistake is better found now than after a night
     scripts = [batch_script(stage, options, program, str(folder)) for stage in found]
+    outputs = [getattr(command, "output", None) for command in commands]
+    refuse_shared_outputs(options.array, outputs)
     if options.dry_run:
         print("\n# --dependency=afterok of the job before:\n".join(scripts), end="")
         return
-    outputs = [getattr(command, "output", None) for command in commands]
-    refuse_shared_outputs(options.array, outputs)
     if not options.array:
         check_inputs(folder, commands)
     done = 0 if options.array else stages_done(commands, folder)

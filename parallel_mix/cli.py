@@ -56,8 +56,10 @@ def guarded(action: Any, *arguments: Any) -> int:
         else:
             sys.stderr.write(f"parallel-mix: {error}\n")
             if isinstance(error, TaskError):
-                again = f"the same command with --only-task {error.failure.task}"
-                sys.stderr.write(f"What was finished is kept. To run the failed task alone, here: {again}.\n")
+                sys.stderr.write(
+                    "What was finished is kept: the same command goes on from there. To run the failed task alone, "
+                    f"here: the same command with --only-task {error.failure.task}.\n"
+                )
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("parallel-mix: interrupted.\n")

@@ -36,6 +36,14 @@ def numbers(text: str) -> tuple[float, ...]:
         raise ValueError("numbers separated by commas are needed") from None
 
 
+def integer(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("a whole number is needed") from None
+
+
 def positive(text: str) -> int:
     """A whole number of 1 or more."""
     value = int(text) if text.strip().lstrip("+-").isdigit() else 0
@@ -90,16 +98,20 @@ class CommonOptions:
     slurm_workers: tuple[int, int] | None = option(
         None, "Dask workers as SLURM jobs, as many as there is work for", read=span, metavar="MIN..MAX"
     )
-    seed: int = option(0, "seed of whatever is random", read=int, metavar="N")
+    seed: int = option(0, "seed of whatever is random", read=integer, metavar="N")
     force: bool = option(False, "overwrite an existing result")
     fresh: bool = option(False, "ignore a checkpoint and begin anew")
-    only_task: int | None = option(None, "run one task of a failed run again, here and alone", read=int, metavar="N")
+    only_task: int | None = option(None, "run one task of a failed run again, alone, here", read=integer, metavar="N")
     dry_run: bool = option(False, "check the input and say what would be done")
     checkpoint_every: float = option(2.0, "least seconds between two checkpoints", read=seconds, metavar="SECONDS")
     quiet: bool = option(False, "no progress, no closing words")
     log_file: Path | None = option(None, "write progress there too", read=Path, metavar="FILE")
 
     def __post_init__(self) -> None:
+        if self.output is not None and not self.output.name:
+            raise InputError(f"The output {self.output} is a folder: give the name of a file in it.")
+        if self.workers and (self.scheduler or self.scheduler_file):
+            raise InputError("--workers is for a Dask cluster of our own: a running one has its workers.")
         for flag in ("workers", "scheduler", "scheduler_file"):
             if getattr(self, flag) is not None and self.backend != "dask":
                 raise InputError(f"--{flag.replace('_', '-')} is for Dask: add --backend dask.")

@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, a line a minute in a log."""
+"""How far a run is: a bar on a terminal, a line a minute in a log, and one after the first seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TextIO
 
 from parallel_mix.errors import InputError
 
-A_MINUTE = 60.0
+A_MINUTE, FIRST_SECONDS = 60.0, 5.0
 
 
 def clock(seconds: float) -> str:
@@ -42,7 +42,7 @@ class Progress:
         now = time.monotonic()
         if self._began is None:
             self._began = (now, done)
-            self._shown = now if not self.on_terminal else self._shown
+            self._shown = now - A_MINUTE + FIRST_SECONDS if not self.on_terminal else self._shown
         elapsed = now - self._began[0]
         if elapsed > 0:
             self.rate = (done - self._began[1]) / elapsed

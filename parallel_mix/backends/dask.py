@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import logging
 import os
 import time
 from pathlib import Path
@@ -26,6 +27,7 @@ from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, one_bla
 from parallel_mix.backends.usage import Meter, Usage
 from parallel_mix.errors import Failure, InputError, ParallelMixError, Stopped
 
+ANSWERS_WITHIN = 15
 OFTEN_ENOUGH = 10
 """Times a task is given out again after its worker died with it."""
 _numbers = itertools.count()
@@ -115,6 +117,8 @@ class DaskBackend(Backend):
     def _connect(
         self, workers: int | None, threads: int | None, scheduler: str | None, scheduler_file: str | None
     ) -> Client:
+        for name in [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]:
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is said by us, in words
         if scheduler_file:  # Dask itself would wait for the file for ever
             try:
                 scheduler = str(json.loads(Path(scheduler_file).read_text(encoding="utf-8"))["address"])
@@ -122,9 +126,17 @@ class DaskBackend(Backend):
                 raise InputError(f"{scheduler_file} is no scheduler file of Dask that can be read: {error}.") from error
         if scheduler:
             try:
-                return Client(address=scheduler, timeout=30)
-            except (OSError, TimeoutError, ValueError) as error:
-                raise ParallelMixError(f"No Dask scheduler answers at {scheduler}: {error}.") from error
+                return Client(address=scheduler, timeout=ANSWERS_WITHIN)
+            except ValueError as error:
+                raise InputError(f"{scheduler} is no address of a Dask scheduler, such as tcp://host:8786.") from error
+            except (OSError, TimeoutError) as error:
+                raise ParallelMixError(
+                    f"No Dask scheduler has answered at {scheduler} for {ANSWERS_WITHIN} s ({error})."
+                ) from error
+            except ParallelMixError:  # a signal
+                raise
+            except Exception as error:  # whatever comes of reading what is no message of Dask's
+                raise ParallelMixError(f"What answers at {scheduler} is no Dask scheduler.") from error
         if self._slurm_workers:
             self._cluster = slurm_cluster(*self._slurm_workers)
             return Client(self._cluster)
@@ -177,6 +189,10 @@ class DaskBackend(Backend):
 
     def _wait(self) -> list[tuple[int, Any]]:
         found: list[tuple[int, Any]] = []
+        if self.client.status == "closed":  # it has tried to come back for a while
+            raise ParallelMixError(
+                "The Dask scheduler is gone. What was finished is kept: the same command goes on from there."
+            )
         try:
             item = self._finished.get(timeout=0.1)
             while True:
@@ -221,15 +237,16 @@ class DaskBackend(Backend):
         future.add_done_callback(lambda _: finished.put((call, index)))
 
     def _cancel(self) -> None:
-        if self._futures:
-            self.client.cancel(list(self._futures.values()), force=True)
-        self._futures, self._tasks = {}, {}
+        futures, self._futures, self._tasks = list(self._futures.values()), {}, {}
+        if futures and self.client.status != "closed":
+            self.client.cancel(futures, force=True)
 
     def usage(self) -> list[Usage]:
         return [self._usage[worker] for worker in sorted(self._usage)]
 
     def close(self) -> None:
-        self._cancel()
+        with contextlib.suppress(Exception):
+            self._cancel()
         with contextlib.suppress(Exception):  # how a cluster ends says nothing of how the run ended
             if self._context_name:
                 self.client.unregister_worker_plugin(self._context_name)

@@ -128,6 +128,8 @@ class Job:
             return
         stopped = isinstance(error, Stopped)
         text = str(error) or type(error).__name__
+        if stopped and self.backend.name == "mpi":
+            text += " (mpirun sends it after Ctrl-C, too, and when a rank has died.)"
         self._kept.write_status("stopping", text.splitlines()[0])
         try:
             if not isinstance(error, InputError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Sequence
@@ -65,13 +66,34 @@ def _correct(run: dict[str, Any], queue: str) -> None:
     elif run["state"] in ("running", "stopping") and over:
         run["state"] = "killed"
         run["message"] = f"SLURM says {queue}; the same command goes on from its checkpoint"
+    elif run["state"] in ("running", "stopping") and _dead_here(run):
+        run["state"] = "killed"
+        run["message"] = f"its process {run['process']} is no more; the same command goes on from its checkpoint"
     elif (
         run["state"] in ("running", "stopping")
         and run.get("silent", 0.0) > SILENT
         and queue not in ("RUNNING", "PENDING")
     ):
         run["state"] = "silent"
-        run["message"] = f"no sign of life for {clock(run['silent'])}; last: {run.get('message')}"
+        run["message"] = (
+            f"no sign of life for {clock(run['silent'])}; last: {run.get('message')}; if it is dead, the same command "
+            "goes on from its checkpoint"
+        )
+
+
+def _dead_here(run: dict[str, Any]) -> bool:
+    """True where its process was on this host and is not there any more."""
+    return run.get("host") == socket.gethostname() and bool(run.get("process")) and not _alive(int(run["process"]))
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
 
 
 def line(run: dict[str, Any]) -> str:

@@ -66,6 +66,9 @@ def launch_words(launcher: str) -> list[str]:
             raise InputError(
                 "There is no mpirun here: load the site's MPI, or pip install 'parallel-mix[mpi-runtime]'."
             )
+        own_word = "OMPI_ALLOW_RUN_AS_ROOT"
+        if os.geteuid() == 0 and os.environ.get(own_word) != "1" and "Open MPI" in mpi_library():
+            raise InputError(f"Open MPI refuses to run as root: export {own_word}=1 {own_word}_CONFIRM=1 if you must.")
         return [found, *(["--bind-to", "none"] if many else [])]  # its default is one core a rank
     return []
 

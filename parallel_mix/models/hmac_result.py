@@ -40,10 +40,10 @@ class HmacSettings:
         if bandwidths is not None and (levels is not None or between is not None):
             raise InputError("--bandwidths says it all: leave out --levels and --range, or give these two instead.")
         if between is not None and len(between) != 2:
-            raise InputError(f"--range takes two numbers, lowest and highest; not {len(between)}.")
+            raise InputError(f"The range takes two numbers, lowest and highest; not {len(between)}.")
         low, high = between or cls.range
         if (levels or cls.levels) > 1 and not low < high:
-            raise InputError(f"--range takes the lowest first, not {low:g},{high:g}.")
+            raise InputError(f"The range takes the lowest first, not {low:g},{high:g}.")
         return cls(bandwidths, levels or cls.levels, (low, high), standardize, nested, approach)
 
     def __post_init__(self) -> None:
@@ -141,6 +141,13 @@ class HmacResult:
     @classmethod
     def from_tree(cls, tree: dict[str, Any]) -> HmacResult:
         """The result back from a store."""
+        try:
+            return cls._from_tree(tree)
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(f"The result is damaged ({error}): make it again.") from error
+
+    @classmethod
+    def _from_tree(cls, tree: dict[str, Any]) -> HmacResult:
         settings = json.loads(tree["@settings"])
         settings["range"] = tuple(settings["range"])
         settings["bandwidths"] = tuple(settings["bandwidths"]) if settings["bandwidths"] else None

@@ -78,7 +78,7 @@ def read_parquet(path: Path, selection: Selection) -> Table:
     try:
         content = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path} is damaged or no parquet file: {error}.") from error
+        raise InputError(f"{path} is damaged or no parquet file: {str(error).rstrip('.')}.") from error
     names = list(content.column_names)
     chosen: dict[str, str] = {}
     for role, name in (("w", selection.weights), ("y", selection.labels), ("rows", selection.row_names)):

@@ -52,6 +52,8 @@ def explain(error: OSError, path: Path) -> str:
         return f"{path} would be larger than this system or your limits allow (ulimit -f)."
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{path} cannot be written: no permission to write in {path.parent}."
+    if number == errno.ENOENT and path.parent.is_dir():
+        return f"{path.parent} is no folder for files: give another output path."
     if number == errno.ENOENT:
         return f"The folder {path.parent} does not exist: create it, or give another output path."
     return f"{path} could not be written: {error.strerror or text}."

@@ -197,7 +197,7 @@ class KeptRun:
             except (KeyError, ValueError) as error:
                 raise InputError(f"{self.checkpoint} is no checkpoint of ours. Use --fresh to begin anew.") from error
             differences = [
-                f"{key} was {kept.get(key)}, is {self.identity.get(key)}"
+                "the data differ" if key == "data" else f"{key} was {kept.get(key)}, is {self.identity.get(key)}"
                 for key in sorted({*kept, *self.identity})
                 if kept.get(key) != self.identity.get(key)
             ]

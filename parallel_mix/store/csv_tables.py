@@ -21,7 +21,7 @@ def read_csv(path: Path, selection: Selection) -> Table:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text in UTF-8 (byte {error.start}): is it really a csv file?") from error
+        raise InputError(f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from error
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
         raise InputError(f"{path} is empty.")

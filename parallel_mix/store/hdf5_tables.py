@@ -26,7 +26,10 @@ def opened(path: Path, advice: str = "") -> Iterator[Any]:
     except OSError as error:
         raise InputError(f"{path} is damaged, cut short, or no HDF5 file.{advice}") from error
     with file:
-        yield file
+        try:
+            yield file
+        except (KeyError, OSError) as error:
+            raise InputError(f"{path} is damaged: a part of it is missing or cannot be read.{advice}") from error
 
 
 @contextmanager

@@ -40,7 +40,8 @@ def read_result(path: Path, kind: str) -> Tree:
 def is_result(path: Path) -> bool:
     """True for a result of ours, false for any other file."""
     try:
-        return bool(kind_of(path))
+        with opened(path) as file:
+            return file.attrs.get("kind", "") in file
     except InputError:
         return False
 
@@ -51,6 +52,8 @@ def kind_of(path: Path) -> str:
         kind = file.attrs.get("kind")
         if kind is None or kind not in file:
             raise InputError(f"{path} is no result of parallel-mix.")
+        if (version := int(file.attrs.get("format", FORMAT))) > FORMAT:
+            raise InputError(f"{path} has format {version}, written by a later parallel-mix: this one reads {FORMAT}.")
         return str(kind)
 
 
@@ -106,6 +109,15 @@ def read_names(path: Path) -> tuple[list[str] | None, list[str] | None]:
             [str(v) for v in data[name].asstr()[()]] if name in data else None for name in ("rows", "columns")
         )
     return rows, columns
+
+
+def check_columns(path: Path, table: Table, wanted: int) -> None:
+    """Refuse a table whose columns are not those of a result, by number and, where both have them, by name."""
+    if (count := table.X.shape[1]) != wanted:
+        raise InputError(f"{table.path} has {count} columns, {path} was made from {wanted}: give the same columns.")
+    for number, (new, old) in enumerate(zip(table.columns or [], read_names(path)[1] or [], strict=False), start=1):
+        if str(new) != old:
+            raise InputError(f"Column {number} of {table.path} is {new!r}, of {path} {old!r}: order them so.")
 
 
 def _put(group: Any, tree: Tree) -> None:

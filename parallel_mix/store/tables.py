@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,9 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    try:
-        table: Table = _reader(kind)(path, selection)
-    except PermissionError as error:
-        raise InputError(f"{path} cannot be read: no permission.") from error
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{path} cannot be read: no permission.")
+    table: Table = _reader(kind)(path, selection)
     check_table(table, least_rows)
     return table
 

@@ -180,6 +180,65 @@ def test_a_bad_table_is_a_sentence(
     assert sorted(tmp_path.iterdir()) == before, "nothing is written"
 
 
+def without_labels(file: h5py.File) -> None:
+    del file["hmac/labels"]
+
+
+def without_a_level(file: h5py.File) -> None:
+    del file["hmac/levels/001"]
+
+
+def of_a_later_format(file: h5py.File) -> None:
+    file.attrs["format"] = 99
+
+
+def without_settings(file: h5py.File) -> None:
+    del file["hmac"].attrs["settings"]
+
+
+DAMAGES = {
+    "labels": (without_labels, "damaged .*labels.*: make it again"),
+    "level": (without_a_level, "damaged .*001.*: make it again"),
+    "settings": (without_settings, "damaged .*settings.*: make it again"),
+    "format": (of_a_later_format, "has format 99, written by a later parallel-mix"),
+}
+USERS_OF_RESULTS = {
+    "info": lambda run, folder: ["info", run],
+    "predict": lambda run, folder: ["predict", run, folder / "new.npy", "-o", folder / "new.csv"],
+    "plot": lambda run, folder: ["plot", run, "-o", folder / "figures"],
+    "export": lambda run, folder: ["export", run, "-o", folder / "labels.csv"],
+}
+
+
+@pytest.mark.parametrize("command", USERS_OF_RESULTS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_result_is_a_sentence(
+    damage: str, command: str, tmp_path: Path, good_result: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    do, sentence = DAMAGES[damage]
+    run = tmp_path / "run.h5"
+    run.write_bytes(good_result.read_bytes())
+    np.save(tmp_path / "new.npy", GOOD)
+    with h5py.File(run, "r+") as file:
+        do(file)
+    code, said = in_process(USERS_OF_RESULTS[command](run, tmp_path), capsys)
+    assert code == 2, said
+    assert_sentence(said, sentence)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.npy", "run.h5"]
+
+
+def test_new_points_have_the_columns_of_the_model(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert in_process(["hmac", table, "-o", tmp_path / "run.h5", "--levels", 3, "--quiet"], capsys)[0] == 0
+    (tmp_path / "new.csv").write_text("b,a,c\n1,2,3\n")
+    code, said = in_process(["predict", tmp_path / "run.h5", tmp_path / "new.csv", "-o", tmp_path / "p.csv"], capsys)
+    assert code == 2
+    assert_sentence(said, "Column 1 of .*new.csv is 'b', of .*run.h5 'a': order them so")
+    (tmp_path / "new.csv").write_text("1,2,3\n")
+    assert in_process(["predict", tmp_path / "run.h5", tmp_path / "new.csv", "-o", tmp_path / "p.csv"], capsys)[0] == 0
+
+
 def assert_sentence(said: str, sentence: str) -> None:
     import re
 
@@ -198,12 +257,12 @@ OPTIONS = {
     "bandwidths of text": (["--bandwidths", "1,two"], "'1,two' does not do"),
     "bandwidth NaN": (["--bandwidths", "nan"], "Bandwidths must be positive"),
     "no levels": (["--levels", "0"], "'0' does not do: must be a whole number of 1 or more"),
-    "range reversed": (["--range", "2,1"], "--range takes the lowest first, not 2,1"),
+    "range reversed": (["--range", "2,1"], "The range takes the lowest first, not 2,1"),
     "bandwidths and levels": (["--bandwidths", "1,2", "--levels", "3"], "leave out --levels and --range"),
     "bandwidths and range": (["--bandwidths", "1,2", "--range", "1,2"], "leave out --levels and --range"),
     "workers without Dask": (["--workers", "2"], "--workers is for Dask: add --backend dask"),
     "a scheduler without Dask": (["--scheduler", "tcp://x:1"], "--scheduler is for Dask: add --backend dask"),
-    "range of one": (["--range", "2"], "--range takes two numbers"),
+    "range of one": (["--range", "2"], "range takes two numbers"),
     "unknown approach": (["--approach", "3"], "invalid choice: 3"),
     "abbreviated": (["--band", "1"], "[Uu]nrecognized arguments: --band"),
     "unknown dataset": (["--dataset", "Z"], "no array 'Z'"),
@@ -219,6 +278,13 @@ OPTIONS = {
         "none.json is no scheduler file of Dask",
     ),
     "config missing": (["--config", "nowhere.toml"], "options file nowhere.toml cannot be read"),
+    "a folder as output": (["-o", "."], "The output . is a folder: give the name of a file in it"),
+    "workers beside a scheduler": (
+        ["--backend", "dask", "--scheduler", "tcp://127.0.0.1:1", "--workers", "2"],
+        "a running one has its workers",
+    ),
+    "no address": (["--backend", "dask", "--scheduler", "foo"], "foo is no address of a Dask scheduler"),
+    "seed of text": (["--seed", "x"], "'x' does not do: a whole number is needed"),
     "threads zero": (["--threads", "0"], "must be a whole number of 1 or more"),
 }
 

@@ -267,7 +267,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_fresh_begins_anew(
     np.save(tmp_path / "other.npy", blobs(50))
     other = parallel_mix("hmac", tmp_path / "other.npy", "-o", out, *LONG)
     assert other.returncode == 2
-    assert "belongs to another run: data was " in other.stderr
+    assert "belongs to another run: the data differ. Use --fresh" in other.stderr
     assert checkpoint(out).read_bytes() == kept
     done = parallel_mix("hmac", long_table, "-o", out, *LONG, "--fresh")
     assert done.returncode == 0, done.stderr
@@ -328,3 +328,32 @@ def test_a_heartbeat_goes_on_while_a_task_lasts(tmp_path: Path) -> None:
         backend.share(Constant(0))
         list(backend.map(slow_double, [0.3]))
     assert json.loads(run.status.read_text())["heartbeat"] > first
+
+
+def test_a_dask_scheduler_that_goes_ends_the_run_in_words(long_table: Path, whole: Path, tmp_path: Path) -> None:
+    out, file = tmp_path / "run.h5", str(tmp_path / "scheduler.json")
+    quick = environment(DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="3s")
+
+    def dask(program: str, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{program}", "--scheduler-file", file, *words]
+        return subprocess.Popen(command, env=quick, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+
+    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    wait_for(Path(file).exists, scheduler)
+    worker = dask("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    words = [str(BIN / "parallel-mix"), "hmac", str(long_table), "-o", str(out), *LONG, "--backend", "dask"]
+    run = subprocess.Popen([*words, "--scheduler-file", file], env=quick, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(checkpoint(out).exists, run)
+        scheduler.kill()
+        said = run.communicate(timeout=60)[1]
+        assert run.returncode == 1, said
+        assert "parallel-mix: The Dask scheduler is gone." in said
+        assert "Traceback" not in said
+        assert status(out)["state"] == "failed"
+    finally:
+        for process in (run, worker, scheduler):
+            process.kill()
+            process.wait()
+    assert parallel_mix("hmac", long_table, "-o", out, *LONG).returncode == 0
+    assert_same_result(whole, out)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -56,6 +58,17 @@ def test_the_queue_knows_what_a_killed_run_cannot_say(
     (run,) = gather([path])
     assert run["state"] == expected
     assert f"job 7 {queue}" in line(run)
+
+
+def test_a_process_that_is_no_more_on_this_host(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    path = say(tmp_path, state="running", host=socket.gethostname(), process=gone.pid)
+    (run,) = gather([path])
+    assert run["state"] == "killed"
+    assert f"its process {gone.pid} is no more; the same command goes on" in line(run)
+    (run,) = gather([say(tmp_path, state="running", host=socket.gethostname(), process=os.getpid())])
+    assert run["state"] == "running"
 
 
 def test_the_command(tmp_path: Path, table: Path) -> None:

@@ -84,6 +84,10 @@ BAD = {
     "submit in submit": (["--", "submit", "--", "hmac"], "not for a job's inside"),
     "a name with a line break": (["--job-name", "a\n#SBATCH -x", "--", "info", "x"], "letters, digits"),
     "an array into one file": (["--array", "0-3", "--", "hmac", "%a.csv", "-o", "y.h5"], "put %a"),
+    "an array into one file, looked at": (
+        ["--dry-run", "--array", "0-3", "--", "hmac", "%a.csv", "-o", "y.h5"],
+        "put %a",
+    ),
     "workers the wrong way round": (["--dask-workers", "9..2", "--", "info", "x"], "the least comes first"),
     "a result that exists": (["--", "hmac", "x.csv", "-o", "there.h5"], "exists already"),
     "a folder that does not exist": (["--", "hmac", "x.csv", "-o", "no/y.h5"], "is no folder"),
