@@ -25,7 +25,7 @@ def plural(count: int, noun: str) -> str:
 
 
 class Progress:
-    """Shows work done of work in all, and the time left at the rate so far of this attempt."""
+    """Shows work done of work in all, and the time left at the rate so far, that of earlier attempts counted."""
 
     def __init__(self, stream: TextIO | None = None, quiet: bool = False, log_file: Path | None = None) -> None:
         self.stream = stream or sys.stderr
@@ -34,6 +34,7 @@ class Progress:
         self._logged = -1e9
         self.on_terminal = self.stream.isatty()
         self.rate = 0.0
+        self.earlier = 0.0  # seconds of the attempts that this one goes on from
         self._began: tuple[float, float] | None = None
         self._shown = -1e9
         self._line = ""
@@ -41,7 +42,7 @@ class Progress:
     def show(self, done: float, total: float, text: str) -> None:
         now = time.monotonic()
         if self._began is None:
-            self._began = (now, done)
+            self._began = (now - self.earlier, 0.0 if self.earlier else done)
             self._shown = now - A_MINUTE + FIRST_SECONDS if not self.on_terminal else self._shown
         elapsed = now - self._began[0]
         if elapsed > 0:
@@ -59,6 +60,11 @@ class Progress:
         if on_stream:
             self._shown = now
             self._draw(share, line)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of work, of all attempts."""
+        return time.monotonic() - self._began[0] if self._began else self.earlier
 
     def _draw(self, share: float, line: str) -> None:
         if self.on_terminal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from pathlib import Path
 from types import TracebackType
@@ -128,7 +130,7 @@ class Job:
             return
         stopped = isinstance(error, Stopped)
         text = str(error) or type(error).__name__
-        if stopped and self.backend.name == "mpi":
+        if isinstance(error, Stopped) and error.signum == signal.SIGTERM and "OMPI_COMM_WORLD_SIZE" in os.environ:
             text += " (mpirun sends it after Ctrl-C, too, and when a rank has died.)"
         self._kept.write_status("stopping", text.splitlines()[0])
         try:

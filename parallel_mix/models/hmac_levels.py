@@ -175,12 +175,12 @@ class _Fit:
         self.run.report(self._done(), self._starts_before() + now + ahead, text)
 
     def _starts_ahead(self, now: int) -> int:
-        """A guess at the ascents of the levels to come: the modes go on merging as they did, at first by half."""
+        """A guess at the ascents of the levels to come: modes go on merging as they did, by a quarter at least."""
         left = len(self.bandwidths) - len(self.levels) - 1
         if not self.settings.nested:
             return now * left
         before = len(self.levels[-1].labels if len(self.levels) == 1 else self.levels[-2].modes) if self.levels else 0
-        share = now / before if before else 0.5
+        share = min(now / before, 0.75) if before else 0.5
         return round(sum(now * share**k for k in range(1, left + 1)))
 
     def _done(self) -> int:

@@ -139,6 +139,7 @@ class KeptRun:
             file.attrs["kind"] = "checkpoint"
             file.attrs["identity"] = json.dumps(self.identity, sort_keys=True)
             file.attrs["attempt"] = self.attempt
+            file.attrs["elapsed"] = self.progress.elapsed
             for name, value in state.items():
                 file[name] = value
         self._saved_at = time.monotonic()
@@ -206,6 +207,7 @@ class KeptRun:
                     f"{self.checkpoint} belongs to another run: {'; '.join(differences)}. Use --fresh to begin anew, "
                     "or another output name."
                 )
+            self.progress.earlier = float(file.attrs.get("elapsed", 0.0))
             state: dict[str, Any] = {}
             file.visititems(
                 lambda name, item: state.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None

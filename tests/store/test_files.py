@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import h5py
@@ -100,8 +101,13 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
         "odd": np.array([np.nan, np.inf]),
     }
     run = KeptRun(tmp_path / "o.h5", {"command": "c", "levels": 3}, Progress(quiet=True), pause=0)
+    run.report(0, 100, "")
+    time.sleep(0.2)
+    run.report(5, 100, "")
     run.offer(lambda: state)
     again = KeptRun(tmp_path / "o.h5", {"command": "c", "levels": 3}, Progress(quiet=True))
+    again.report(5, 100, "")
+    assert 5 < again.progress.rate < 25, "the time of the first attempt counts"
     restored = again.restored()
     assert restored is not None
     assert again.attempt == 2
