@@ -6,6 +6,8 @@ in MPI: every wait is a poll with a growing sleep, so a signal is seen at once a
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import socket
 import sys
@@ -24,6 +26,7 @@ from parallel_mix.errors import Failure, LostRanksError, Stopped
 TAG_COMMAND, TAG_RESULT, TAG_ANSWER, TAG_ALIVE = 1, 2, 3, 4
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
 SHORTEST_WHILE_COMPUTING = 4e-4
+SET_TIMER_SLACK = 29  # Linux' prctl; nanoseconds
 
 SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 """Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
@@ -31,6 +34,12 @@ ALIVE_EVERY, LISTEN_EVERY = min(5.0, SILENCE / 4.0), min(0.2, SILENCE / 8.0)
 FIRST_SILENCE = 20.0 * SILENCE
 """The same for rank 0, which says nothing while it merges, reads or writes."""
 ANSWERS_WITHIN = 2.0 * SILENCE
+
+
+def sharpen_timers() -> None:
+    """Let short sleeps of this thread be as short as asked for: Linux adds 50 us to each."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(SET_TIMER_SLACK, 1_000, 0, 0, 0)
 
 
 class Patience:
@@ -56,6 +65,7 @@ class MpiBackend(Backend):
 
     def __init__(self, threads: int | None = None, stop: StopFlag | None = None, comm: Any = None) -> None:
         super().__init__(stop)
+        sharpen_timers()
         self._mpi = import_mpi()
         self._status = self._mpi.Status()
         self.comm = self._mpi.COMM_WORLD if comm is None else comm
@@ -153,10 +163,9 @@ class MpiBackend(Backend):
         if rank == 0:
             self._local.submit(index, task)
             return True
-        if rank not in self._has_kernel:
-            self._has_kernel.add(rank)
-            self._send(("begin", self._call, self._kernel), rank, TAG_COMMAND)
-        self._send(("task", self._call, index, task), rank, TAG_COMMAND)
+        kernel = None if rank in self._has_kernel else self._kernel  # a call's first task brings it
+        self._has_kernel.add(rank)
+        self._send(("task", kernel, self._call, index, task), rank, TAG_COMMAND)
         return True
 
     def _wait(self) -> list[tuple[int, Any]]:
@@ -229,14 +238,15 @@ class MpiBackend(Backend):
                     self._send((self.host, answer(rest[0])), 0, TAG_ANSWER)
                 elif verb == "share":
                     self._local.context = self._load(rest[0])
-                elif verb == "begin":
-                    call = rest[0]
-                    self._local.begin(rest[1])
-                elif isinstance(self._local.context, Failure):
-                    failure = replace(self._local.context, task=rest[1])
-                    self._send((call, rest[1], failure, self._local.meter.read()), 0, TAG_RESULT)
-                elif rest[0] == call:
-                    self._local.submit(rest[1], rest[2])
+                else:
+                    kernel, call, index, task = rest
+                    if kernel is not None:
+                        self._local.begin(kernel)
+                    if isinstance(self._local.context, Failure):
+                        failure = replace(self._local.context, task=index)
+                        self._send((call, index, failure, self._local.meter.read()), 0, TAG_RESULT)
+                    else:
+                        self._local.submit(index, task)
             for index, result in self._local.results(timeout=0.0 if busy else pause):
                 busy = True
                 self._send((call, index, result, self._local.meter.read()), 0, TAG_RESULT)
