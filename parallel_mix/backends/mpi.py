@@ -6,8 +6,6 @@ in MPI: every wait is a poll with a growing sleep, so a signal is seen at once a
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import socket
 import sys
@@ -18,15 +16,13 @@ from typing import Any
 
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.mpi_launch import end_launcher, import_mpi
+from parallel_mix.backends.mpi_patience import Patience, sharpen_timers
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, ComputeThreads, one_blas_thread
 from parallel_mix.backends.usage import Usage
 from parallel_mix.errors import Failure, LostRanksError, Stopped
 
 TAG_COMMAND, TAG_RESULT, TAG_ANSWER, TAG_ALIVE = 1, 2, 3, 4
-SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
-SHORTEST_WHILE_COMPUTING = 4e-4
-SET_TIMER_SLACK = 29  # Linux' prctl; nanoseconds
 
 SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 """Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
@@ -34,28 +30,6 @@ ALIVE_EVERY, LISTEN_EVERY = min(5.0, SILENCE / 4.0), min(0.2, SILENCE / 8.0)
 FIRST_SILENCE = 20.0 * SILENCE
 """The same for rank 0, which says nothing while it merges, reads or writes."""
 ANSWERS_WITHIN = 2.0 * SILENCE
-
-
-def sharpen_timers() -> None:
-    """Let short sleeps of this thread be as short as asked for: Linux adds 50 us to each."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(SET_TIMER_SLACK, 1_000, 0, 0, 0)
-
-
-class Patience:
-    """How long to wait before the next look: a part of the time waited so far, so that short waits end promptly.
-
-    Every look takes the interpreter lock from the compute threads; while they run there are few of them, and a result
-    of theirs ends the wait by itself.
-    """
-
-    def __init__(self) -> None:
-        self._since = time.perf_counter()
-
-    def pause(self, computing: bool) -> float:
-        waited = time.perf_counter() - self._since
-        pause = max(2.0 * waited, SHORTEST_WHILE_COMPUTING) if computing else max(0.03 * waited, SHORTEST_PAUSE)
-        return min(pause, LONGEST_PAUSE)
 
 
 class MpiBackend(Backend):
@@ -87,38 +61,10 @@ class MpiBackend(Backend):
         self._heard = [time.monotonic()] * self.ranks
         self._said_alive = self._listened = time.monotonic()
 
-    # all ranks together, before the work
-
     @property
     def library(self) -> str:
         """What the MPI library calls itself."""
         return str(self._mpi.Get_library_version()).splitlines()[0].rstrip("\0")
-
-    def facts_of_all(self, facts: Any) -> list[Any]:
-        """What each rank has to say, on every rank; all call it together, and wait for each other."""
-        return list(self.comm.allgather(facts))
-
-    def round_trips(self, sizes: tuple[int, ...], times: int = 10) -> list[tuple[float, ...]]:
-        """Shortest time of a message there and back, for each size, from rank 0 to each other rank."""
-        found: list[tuple[float, ...]] = []
-        for rank in range(1, self.ranks):
-            if self.rank not in (0, rank):
-                continue
-            best = []
-            for size in sizes:
-                room, seconds = bytearray(size), []
-                for _ in range(times):
-                    began = time.perf_counter()
-                    if self.rank == 0:
-                        self.comm.Send(room, dest=rank)
-                        self.comm.Recv(room, source=rank)
-                    else:
-                        self.comm.Recv(room, source=0)
-                        self.comm.Send(room, dest=0)
-                    seconds.append(time.perf_counter() - began)
-                best.append(min(seconds))
-            found.append(tuple(best))
-        return found
 
     # rank 0
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from parallel_mix import __version__
 from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_size
+from parallel_mix.backends.mpi_probe import facts_of_all, round_trips
 from parallel_mix.backends.threads import available_cores
 from parallel_mix.errors import ParallelMixError
 from parallel_mix.launch import slurm
@@ -179,8 +180,8 @@ def examine_ranks(backend: MpiBackend) -> list[Finding]:
     if backend.ranks != expected:
         text = f"{expected} were started, MPI sees {backend.ranks}: launcher and MPI library do not fit"
         return [Finding("ranks", False, text)]
-    facts = backend.facts_of_all((backend.host, __version__, len(os.sched_getaffinity(0))))
-    trips = backend.round_trips((8, PIECE))
+    facts = facts_of_all(backend, (backend.host, __version__, len(os.sched_getaffinity(0))))
+    trips = round_trips(backend, (8, PIECE))
     if backend.rank:
         return []
     hosts = [host for host, _, _ in facts]
