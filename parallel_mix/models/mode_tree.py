@@ -10,6 +10,9 @@ import numpy as np
 from parallel_mix.kernels.density import Array
 from parallel_mix.models.points import Frame
 
+DIGITS = 9
+"""Of a log density that count in the order of modes."""
+
 
 @dataclass
 class Level:
@@ -68,13 +71,16 @@ class Level:
 
 
 def canonical_order(labels: np.ndarray, weight: Array | None, log_density: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Rows a mode, and the modes by falling size (weight), falling density, lowest row."""
+    """Rows a mode, and the modes by falling size (weight), falling density, lowest row.
+
+    Densities that differ by a rounding are equal: they may come out otherwise by the other approach.
+    """
     k = len(log_density)
     sizes = np.bincount(labels, minlength=k)
     mass = sizes if weight is None else np.bincount(labels, weights=weight, minlength=k)
     first = np.full(k, len(labels))
     np.minimum.at(first, labels, np.arange(len(labels)))
-    return sizes, np.lexsort((first, -log_density, -mass))
+    return sizes, np.lexsort((first, -np.round(log_density, DIGITS), -mass))
 
 
 def plateaus(labels: np.ndarray, distinct: np.ndarray) -> list[tuple[int, int, int]]:

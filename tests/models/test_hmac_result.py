@@ -34,7 +34,7 @@ def test_scikit_learns_own_checks(estimator: HMAC, check: object) -> None:
 def test_modes_are_numbered_by_size_density_and_row(fitted: HMAC) -> None:
     for level in fitted.levels_:
         keys = [
-            (-size, -density, int(np.flatnonzero(level.labels == k)[0]))
+            (-size, -round(float(density), 9), int(np.flatnonzero(level.labels == k)[0]))
             for k, (size, density) in enumerate(zip(level.sizes, level.log_density, strict=True))
         ]
         assert keys == sorted(keys)
