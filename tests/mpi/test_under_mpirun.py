@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.conftest import ROOT, environment, mpirun
+from tests.conftest import ROOT, blobs, environment, mpirun
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
@@ -48,3 +52,27 @@ def test_a_rank_that_never_says_a_word_holds_up_nobody(mute: int, text: str, tab
     assert done.returncode != 0
     assert text in done.stderr
     assert not (tmp_path / "o.h5").exists()
+
+
+def test_a_job_that_was_suspended_goes_on(tmp_path: Path) -> None:
+    """All ranks stopped for longer than any silence is borne, as by a preempting scheduler, and continued."""
+    np.save(tmp_path / "t.npy", blobs(6000, 8, 9))
+    words = ["hmac", str(tmp_path / "t.npy"), "-o", str(tmp_path / "o.h5"), "--levels", "6", "--checkpoint-every", "0"]
+    program = [*mpirun(2), sys.executable, "-m", "parallel_mix", *words]
+    run = subprocess.Popen(program, env=environment(PARALLEL_MIX_SILENCE="0.5"), stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not (tmp_path / "o.h5.checkpoint").exists():
+        assert run.poll() is None, run.communicate()[1]
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    found = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=True).stdout.split()
+    ranks = [int(pid) for pid in found]
+    assert len(ranks) == 2
+    for pid in ranks:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(12)
+    for pid in ranks:
+        os.kill(pid, signal.SIGCONT)
+    said = run.communicate(timeout=60)[1]
+    assert run.returncode == 0, said
+    assert (tmp_path / "o.h5").exists()
