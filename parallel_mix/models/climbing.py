@@ -48,7 +48,7 @@ class Wave:
     @classmethod
     def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
         """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
-        parts = min(max(n // ROWS_A_BLOCK_MORE, 2), 8)  # at least, as long as each has enough to do
+        parts = min(-(-n // ROWS_A_BLOCK_MORE), 8)  # at least, as long as each has enough to do
         least = min(max(LEAST_PAIRS // n, 4), 32)
         size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // parts), least))
         groups = neighbours(points[members], size) if len(members) else []
