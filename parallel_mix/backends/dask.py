@@ -13,7 +13,7 @@ import logging
 import os
 import time
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from threading import Lock
 from typing import Any
 
@@ -107,10 +107,9 @@ class DaskBackend(Backend):
         self._context_name = ""
         self._kernel: Kernel | None = None
         self._futures: dict[int, Future] = {}
-        self._tasks: dict[
-            int, tuple[int, Any]
-        ] = {}  # of those in flight: how often they were lost, and they themselves
-        self._finished: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        # Of those in flight: how often they were lost, and they themselves.
+        self._tasks: dict[int, tuple[int, Any]] = {}
+        self._finished: Queue[tuple[int, int]] = Queue()  # no SimpleQueue: see threads.py
         self._call = 0
         self._usage: dict[str, Usage] = {}
 
@@ -174,7 +173,7 @@ class DaskBackend(Backend):
         self.size = max(1, sum(self.client.nthreads().values()))
         self._call += 1
         self._kernel = kernel
-        self._finished = SimpleQueue()
+        self._finished = Queue()
 
     def _submit(self, index: int, task: Any) -> bool:
         if len(self._futures) >= self.size * (1 + QUEUED_AHEAD):

@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue, SimpleQueue
 from typing import Any
 
 from parallel_mix.backends.base import Kernel
@@ -69,7 +69,8 @@ class ComputeThreads:
         self.pending = 0
         self.meter = Meter(worker, count)
         self._tasks: SimpleQueue[tuple[int, int, Any] | None] = SimpleQueue()
-        self._results: SimpleQueue[tuple[int, int, Any]] = SimpleQueue()
+        # No SimpleQueue: a signal near the end of its timeout makes it wait for ever (CPython 3.11).
+        self._results: Queue[tuple[int, int, Any]] = Queue()
         # Daemons: a stop must not wait for a long task; its result would be thrown away.
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
         for thread in self._threads:
