@@ -119,7 +119,8 @@ class Backend(ABC):
             raise ValueError("map_reduce needs at least one task.")
         parts = min(self.size, total)
         cuts = [total * part // parts for part in range(parts + 1)]
-        ranges = [(lo, hi, total, list(tasks[lo:hi])) for lo, hi in pairwise(cuts)]
+        # From the last, which may be the shortest, to the first, which rank 0 gets: it starts earlier.
+        ranges = [(lo, hi, total, list(tasks[lo:hi])) for lo, hi in reversed(list(pairwise(cuts)))]
         nodes: Nodes = {}
         for _, part in self.map(SubtreeSums(kernel, add), ranges):
             nodes.update(part)

@@ -109,7 +109,7 @@ class DaskBackend(Backend):
         self._futures: dict[int, Future] = {}
         # Of those in flight: how often they were lost, and they themselves.
         self._tasks: dict[int, tuple[int, Any]] = {}
-        self._finished: Queue[tuple[int, int]] = Queue()  # no SimpleQueue: see threads.py
+        self._finished: Queue[tuple[int, int]] = Queue()  # no SimpleQueue: see ComputeThreads
         self._call = 0
         self._usage: dict[str, Usage] = {}
 

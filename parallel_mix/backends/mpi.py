@@ -52,6 +52,7 @@ class MpiBackend(Backend):
         self._call = 0
         self._kernel: Kernel | None = None
         self._has_kernel: set[int] = set()
+        self._order = [*range(1, self.ranks), 0]  # rank 0 sends before it computes itself
         self._pending = [0] * self.ranks
         self._sends: list[tuple[Any, Any]] = []
         self._arriving: list[tuple[int, int, int, Any]] = []  # tag, sender, bytes, request
@@ -102,7 +103,7 @@ class MpiBackend(Backend):
         self._local.begin(kernel)
 
     def _submit(self, index: int, task: Any) -> bool:
-        rank = min(range(self.ranks), key=self._pending.__getitem__)
+        rank = min(self._order, key=self._pending.__getitem__)
         if self._pending[rank] >= self.threads + min(QUEUED_AHEAD, self._left // self.size):
             return False
         self._pending[rank] += 1
@@ -128,7 +129,7 @@ class MpiBackend(Backend):
             self._listen()
             if found or self.stop.signum or time.perf_counter() > until:
                 return found
-            pause = patience.pause(computing=self._pending[0] > 0)
+            pause = 0.1 if self.ranks == 1 else patience.pause(computing=self._pending[0] > 0)
 
     def _listen(self) -> None:
         """Note who is there; raise where somebody has been silent for too long."""

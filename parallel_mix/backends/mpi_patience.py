@@ -6,8 +6,9 @@ import contextlib
 import ctypes
 import time
 
+AT_ONCE = 3e-4
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
-SHORTEST_WHILE_COMPUTING = 4e-4
+SHORTEST_WHILE_COMPUTING = 1e-3
 SET_TIMER_SLACK = 29  # Linux' prctl; nanoseconds
 
 
@@ -29,5 +30,7 @@ class Patience:
 
     def pause(self, computing: bool) -> float:
         waited = time.perf_counter() - self._since
+        if waited < AT_ONCE and not computing:
+            return 0.0
         pause = max(2.0 * waited, SHORTEST_WHILE_COMPUTING) if computing else max(0.03 * waited, SHORTEST_PAUSE)
         return min(pause, LONGEST_PAUSE)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
 import time
 import traceback
+from collections import deque
 from pathlib import Path
-from queue import Empty, Queue, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 from parallel_mix.backends.base import Kernel
@@ -69,8 +71,9 @@ class ComputeThreads:
         self.pending = 0
         self.meter = Meter(worker, count)
         self._tasks: SimpleQueue[tuple[int, int, Any] | None] = SimpleQueue()
-        # No SimpleQueue: a signal near the end of its timeout makes it wait for ever (CPython 3.11).
-        self._results: Queue[tuple[int, int, Any]] = Queue()
+        self._results: deque[tuple[int, int, Any]] = deque()
+        # Held while there is no news. (SimpleQueue.get waits on if a signal comes as its timeout ends: CPython 3.11.)
+        self._no_news = threading.Lock()
         # Daemons: a stop must not wait for a long task; its result would be thrown away.
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
         for thread in self._threads:
@@ -92,17 +95,14 @@ class ComputeThreads:
 
     def results(self, timeout: float) -> list[tuple[int, Any]]:
         """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
+        self._no_news.acquire(timeout=timeout)
         found: list[tuple[int, Any]] = []
-        try:
-            item = self._results.get(timeout=timeout) if timeout > 0 else self._results.get_nowait()
-            while True:
-                call, index, result = item
-                if call == self._call:
-                    self.pending -= 1
-                    found.append((index, result))
-                item = self._results.get_nowait()
-        except Empty:
-            return found
+        while self._results:
+            call, index, result = self._results.popleft()
+            if call == self._call:
+                self.pending -= 1
+                found.append((index, result))
+        return found
 
     def usage(self) -> list[Usage]:
         return [self.meter.read()]
@@ -124,4 +124,6 @@ class ComputeThreads:
             assert kernel is not None  # noqa: S101 (begin() comes before submit())
             with self.meter.computing():
                 result = run_task(kernel, self.context, index, task, self.worker)
-            self._results.put((call, index, result))
+            self._results.append((call, index, result))
+            with contextlib.suppress(RuntimeError):  # told already
+                self._no_news.release()

@@ -19,6 +19,8 @@ def neighbours(points: Array, most: int) -> list[np.ndarray]:
         part = points[group]
         column = part[:, np.argmax(part.max(axis=0) - part.min(axis=0))]
         half = most * max(1, round(len(group) / most / 2))
-        order = np.argsort(column, kind="stable")
-        stack += [np.sort(group[order[half:]]), np.sort(group[order[:half]])]
+        middle = np.partition(column, half)[half]
+        low = column < middle
+        low[np.flatnonzero(column == middle)[: half - np.count_nonzero(low)]] = True
+        stack += [group[~low], group[low]]
     return groups

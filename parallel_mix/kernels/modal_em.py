@@ -171,31 +171,34 @@ class Ascents:
 
     def state(self) -> dict[str, Any]:
         """Named arrays to go on from."""
-        state = {f"ascents/{field.name}": getattr(self, field.name) for field in fields(self)}
+        state = {f"ascents/{name}": getattr(self, name) for name in NAMES}
         return state if self.jumped.any() else {**state, "ascents/before_jump": NO_POINTS}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Ascents:
-        ascents = cls(*[state[f"ascents/{field.name}"] for field in fields(cls)])
+        ascents = cls(*[state[f"ascents/{name}"] for name in NAMES])
         if not ascents.before_jump.size:
             ascents.before_jump = np.zeros_like(ascents.points)
         return ascents
 
     def take(self, which: np.ndarray) -> Ascents:
         """Some of the ascents by themselves, to send away; none of them in the middle of a jump."""
-        parts = {field.name: getattr(self, field.name)[which] for field in fields(self)}
-        return Ascents(**{**parts, "before_jump": NO_POINTS})
+        parts = {name: getattr(self, name)[which] for name in NAMES if name != "before_jump"}
+        return Ascents(before_jump=NO_POINTS, **parts)
 
     def put(self, which: np.ndarray, others: Ascents) -> None:
         """Take over the state of some ascents that were sent away."""
-        for field in fields(self):
-            if field.name != "before_jump":
-                getattr(self, field.name)[which] = getattr(others, field.name)
+        for name in NAMES:
+            if name != "before_jump":
+                getattr(self, name)[which] = getattr(others, name)
 
     @property
     def capped(self) -> np.ndarray:
         """Which ascents were ended by the iteration limit."""
         return self.iterations >= MAX_ITERATIONS
+
+
+NAMES = tuple(field.name for field in fields(Ascents))
 
 
 def _no_step(points: Array) -> Array:

@@ -90,15 +90,12 @@ def _gaps(ends: Array, member: np.ndarray, cells: int, pairs: Pairs) -> Array:
 
 
 def _components(count: int, links: Pairs) -> np.ndarray:
-    """The connected component of each cell, named by one of its cells."""
-    parent = np.arange(count)
-
-    def root(cell: int) -> int:
-        while parent[cell] != cell:
-            parent[cell] = parent[parent[cell]]
-            cell = int(parent[cell])
-        return cell
-
-    for a, b in links:
-        parent[root(int(a))] = root(int(b))
-    return np.array([root(cell) for cell in range(count)], dtype=np.intp)
+    """The connected component of each cell, named by its first cell."""
+    name = np.arange(count)
+    while True:
+        one, other = name[links[:, 0]], name[links[:, 1]]
+        if np.array_equal(one, other):
+            return name
+        np.minimum.at(name, np.maximum(one, other), np.minimum(one, other))
+        while not np.array_equal(shorter := name[name], name):
+            name = shorter

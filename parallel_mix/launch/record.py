@@ -8,30 +8,24 @@ import socket
 import sys
 import time
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.config import CommonOptions
 
-PACKAGES = ("parallel-mix", "numpy", "scipy", "h5py", "mpi4py", "distributed")
+PACKAGES = ("parallel_mix", "numpy", "scipy", "h5py", "mpi4py", "distributed")
 
 
 def run_record(command: str, options: CommonOptions, backend: Backend, digest: str) -> dict[str, Any]:
     """What is known before the result is."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    loaded = {name: sys.modules[name].__version__ for name in PACKAGES if name in sys.modules}
     return {
         "command": command,
         "command_line": shlex.join(sys.argv),
         "config": {key: str(v) if isinstance(v, Path) else v for key, v in asdict(options).items()},
         "seed": options.seed,
-        "versions": versions,
+        "versions": {"python": platform.python_version(), **loaded},
         "host": socket.gethostname(),
         "machine": platform.platform(),
         "backend": backend.name,

@@ -64,7 +64,8 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
         from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi
         from parallel_mix.launch.rank_checks import check_ranks, facts_of
 
-        import_module("numpy")  # before MPI starts, which all ranks do together: they are ready at about one time
+        for name in ("parallel_mix.launch.job", "parallel_mix.kernels.modal_em"):  # what all ranks need, and they
+            import_module(name)  # do it together: later they would wait for each other
         MPI = import_mpi()
     except ImportError as error:
         raise InputError(

@@ -31,6 +31,7 @@ SMALL_WAVE = 64
 KERNEL_BLOCK = 256
 MOST_KERNEL_BLOCKS = 256
 MOMENT_POINTS = 16
+MOMENTS_A_SUM = 8_192
 
 
 @dataclass
@@ -195,8 +196,9 @@ def saddles(
     backend: Backend, approach: int, n: int, sigma: float, at: Array, log_density: Array, bound: bool = False
 ) -> tuple[np.ndarray, Array]:
     """Which points are saddles, and the direction to leave each by; with `bound`, quickly, which may be saddles."""
-    cuts = range(0, len(at), MOMENT_POINTS)
-    tasks = [(at[a : a + MOMENT_POINTS], log_density[a : a + MOMENT_POINTS]) for a in cuts]
+    size = MOMENT_POINTS if approach == 2 else max(MOMENTS_A_SUM // at.shape[1] ** 2, 4)
+    parts = [slice(a, a + size) for a in range(0, len(at), size)]
+    tasks = [(at[part], log_density[part]) for part in parts]
     rising, directions = np.zeros(len(at), dtype=bool), np.zeros_like(at)
     found: Iterator[tuple[int, Any]]
     if approach == 2:
@@ -207,6 +209,5 @@ def saddles(
         sums = (backend.map_reduce(kernel, kernel_blocks(n), add) for kernel in kernels)
         found = ((k, rising_directions(moments, bound)) for k, moments in enumerate(sums))
     for k, (rises, along) in found:
-        part = slice(k * MOMENT_POINTS, (k + 1) * MOMENT_POINTS)
-        rising[part], directions[part] = rises, along
+        rising[parts[k]], directions[parts[k]] = rises, along
     return rising, directions

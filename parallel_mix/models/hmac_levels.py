@@ -16,7 +16,7 @@ from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_step
 from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
 from parallel_mix.models.points import Frame, PointsRecipe, RowSource, measure_frame, passes
-from parallel_mix.models.run import QuietRun, Run, State
+from parallel_mix.models.run import HowFar, QuietRun, Run, State
 
 FEW_PAIRS = 65_536
 """So many pairs of suspects and kernels are not worth a quick look before the exact one."""
@@ -77,7 +77,7 @@ class _Fit:
             self.nudged = np.zeros(len(starts), dtype=np.int32)
         while True:
             for _ in self._climb(sigma):
-                self._report()
+                self.run.report(self._how_far)
                 self.run.offer(self._state)
             k, member = merge_ends(self.ascents.points)
             if not self._leave_saddles(sigma, k, member):
@@ -167,12 +167,12 @@ class _Fit:
 
     # progress and checkpoint
 
-    def _report(self) -> None:
+    def _how_far(self) -> HowFar:
         level, total = len(self.levels), len(self.bandwidths)
         now = len(self.ascents.points) if self.ascents else 0
         ahead = self._starts_ahead(now)
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {now} ascents"
-        self.run.report(self._done(), self._starts_before() + now + ahead, text)
+        return self._done(), self._starts_before() + now + ahead, text
 
     def _starts_ahead(self, now: int) -> int:
         """A guess at the ascents of the levels to come: modes go on merging as they did, by a quarter at least."""

@@ -15,7 +15,7 @@ from parallel_mix.models.climbing import Streams, climb_by_blocks
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.models.mode_tree import Level
 from parallel_mix.models.points import PointsRecipe, RowSource
-from parallel_mix.models.run import QuietRun, Run, State
+from parallel_mix.models.run import HowFar, QuietRun, Run, State
 
 FARTHEST = 1e13
 """Bandwidths beyond which float64 cannot tell which training point is nearer."""
@@ -53,7 +53,8 @@ def predict_hmac(
         progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
         for _ in climb_by_blocks(backend, source.shape[0], here.bandwidth, ascents, streams):
             arrived = len(X) - int(ascents.moving.sum())
-            run.report(arrived, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")
+            text = f"level {number + 1}/{level + 1}, {len(open_rows)} points"
+            run.report(partial(_how_far, arrived, len(X), text))
             run.offer(partial(_state, {**progress, "done": arrived}, ascents, streams))
         at[open_rows] = ascents.points * here.bandwidth
         known = nearest_mode(here, ascents.points)
@@ -63,6 +64,10 @@ def predict_hmac(
         if not open_rows.size:
             break
     return labels
+
+
+def _how_far(arrived: int, points: int, text: str) -> HowFar:
+    return arrived, points, text
 
 
 def _state(progress: State, ascents: Ascents, streams: Streams) -> State:

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 State = dict[str, Any]
 """Named arrays and numbers, enough to go on from."""
 
+HowFar = tuple[float, float, str]
+"""Work done, an estimate of all there is, and what is being done."""
+
 
 class Run(Protocol):
     """A store is handed in as one of these; `QuietRun` is the one that keeps nothing."""
@@ -18,8 +21,8 @@ class Run(Protocol):
     def offer(self, state: Callable[[], State]) -> None:
         """A state worth keeping; it is made and written only when the last one is some seconds old."""
 
-    def report(self, done: float, total: float, text: str) -> None:
-        """Work done so far, of an estimate of all there is."""
+    def report(self, how_far: Callable[[], HowFar]) -> None:
+        """How far the run is; asked only when it is to be shown."""
 
 
 class QuietRun:
@@ -31,5 +34,5 @@ class QuietRun:
     def offer(self, state: Callable[[], State]) -> None:
         pass
 
-    def report(self, done: float, total: float, text: str) -> None:
+    def report(self, how_far: Callable[[], HowFar]) -> None:
         pass

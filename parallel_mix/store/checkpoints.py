@@ -27,6 +27,7 @@ A_WHILE = 60.0
 """Seconds without a word after which a run that is said to be under way is taken to be dead."""
 LIKELY_ALIVE = 8.0
 LAYOUT = 2
+ASK_EVERY = 0.1
 """Of the states in checkpoints; to be raised with any change of them, so that an older one is refused in words."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
@@ -91,7 +92,7 @@ class KeptRun:
         self.reused = float(self._state["done"]) if self._state else 0.0
         self._saved_at = time.monotonic()
         self._cost = 0.0
-        self._reported_at = 0.0
+        self._asked_at = self._reported_at = 0.0
         self._done = self._total = 0.0
         self._text = "started"
         self._latest: Callable[[], dict[str, Any]] | None = None
@@ -115,11 +116,14 @@ class KeptRun:
         if time.monotonic() - self._saved_at >= max(self.pause, self._cost / COST_SHARE):
             self.save()
 
-    def report(self, done: float, total: float, text: str) -> None:
-        self._done, self._total, self._text = done, total, text
-        self.progress.show(done, total, text)
-        if time.monotonic() - self._reported_at >= 1.0:
-            self.write_status("running", text)
+    def report(self, how_far: Callable[[], tuple[float, float, str]]) -> None:
+        if time.monotonic() - self._asked_at < ASK_EVERY:
+            return
+        self._asked_at = time.monotonic()
+        self._done, self._total, self._text = how_far()
+        self.progress.show(self._done, self._total, self._text)
+        if self._asked_at - self._reported_at >= 1.0:
+            self.write_status("running", self._text)
 
     # what a job does
 
@@ -149,6 +153,7 @@ class KeptRun:
 
     def finish(self) -> None:
         """The result is written: the checkpoint has done its work."""
+        self._done = self._total
         self.write_status("done", "finished")
         self.checkpoint.unlink(missing_ok=True)
 

@@ -101,12 +101,12 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
         "odd": np.array([np.nan, np.inf]),
     }
     run = KeptRun(tmp_path / "o.h5", {"command": "c", "levels": 3}, Progress(quiet=True), pause=0)
-    run.report(0, 100, "")
+    run.report(lambda: (0, 100, ""))
     time.sleep(0.2)
-    run.report(5, 100, "")
+    run.report(lambda: (5, 100, ""))
     run.offer(lambda: state)
     again = KeptRun(tmp_path / "o.h5", {"command": "c", "levels": 3}, Progress(quiet=True))
-    again.report(5, 100, "")
+    again.report(lambda: (5, 100, ""))
     assert 5 < again.progress.rate < 25, "the time of the first attempt counts"
     restored = again.restored()
     assert restored is not None
