@@ -5,6 +5,7 @@ python benchmarks/hmac_speed.py [prototype rates ranks start memory ...]      pr
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -293,7 +294,7 @@ def main() -> None:
         folder = workloads(Path(name))
         print(json.dumps({"cores": os.cpu_count(), "numpy": np.__version__}))
         for part in asked:
-            print(f"\n### {part}\n\n{parts[part].__doc__}\n")
+            print(f"\n### {part}\n\n{inspect.getdoc(parts[part])}\n")
             parts[part](folder)
             sys.stdout.flush()
 
