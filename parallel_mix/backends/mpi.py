@@ -116,7 +116,7 @@ class MpiBackend(Backend):
         return True
 
     def _wait(self) -> list[tuple[int, Any]]:
-        patience = Patience()
+        patience = Patience()  # for messages: a result of its own threads ends a pause
         pause, until = 0.0, time.perf_counter() + 0.1
         while True:
             found = self._local.results(timeout=pause)

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import time
 
-AT_ONCE = 3e-4
+WITHOUT_PAUSE = 3e-4
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
 SHORTEST_WHILE_COMPUTING = 1e-3
 SET_TIMER_SLACK = 29  # Linux' prctl; nanoseconds
@@ -19,7 +19,8 @@ def sharpen_timers() -> None:
 
 
 class Patience:
-    """How long to wait before the next look: a part of the time waited so far, so that short waits end promptly.
+    """How long to wait before the next look: not at all at first, then a part of the time waited so far, so that short
+    waits end promptly.
 
     Every look takes the interpreter lock from the compute threads; while they run there are few of them, and a result
     of theirs ends the wait by itself.
@@ -30,7 +31,7 @@ class Patience:
 
     def pause(self, computing: bool) -> float:
         waited = time.perf_counter() - self._since
-        if waited < AT_ONCE and not computing:
+        if waited < WITHOUT_PAUSE and not computing:
             return 0.0
         pause = max(2.0 * waited, SHORTEST_WHILE_COMPUTING) if computing else max(0.03 * waited, SHORTEST_PAUSE)
         return min(pause, LONGEST_PAUSE)

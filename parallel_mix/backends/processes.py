@@ -64,7 +64,8 @@ class ComputeProcesses:
         """Hand a task to an idle process, or with `ahead` to one that has none waiting; False where all are busy."""
         worker = min(self._workers, key=lambda worker: len(worker.tasks), default=None)
         if worker is None:  # all have died
-            return bool(self._bury(None, index))
+            self._fail(index, "this machine", "no process is left")
+            return True
         if len(worker.tasks) > ahead:
             return False
         kernel = self._kernel if worker.call != self._call else None
@@ -72,7 +73,7 @@ class ComputeProcesses:
         try:
             worker.pipe.send((self._call, index, kernel, task))
         except OSError:
-            self._bury(worker, index)
+            self._bury(worker)
         worker.call = self._call
         return True
 
@@ -89,7 +90,7 @@ class ComputeProcesses:
             try:
                 call, index, result, self._usage[worker.number] = worker.pipe.recv()
             except (EOFError, OSError):
-                self._bury(worker, 0)
+                self._bury(worker)
                 continue
             worker.tasks.popleft()
             if call == self._call:
@@ -135,25 +136,22 @@ class ComputeProcesses:
         finally:
             os._exit(code)
 
-    def _bury(self, worker: Worker | None, index: int) -> list[tuple[int, Any]]:
-        """Make a failed task of a process that died (out of memory, killed by hand): of those of the present call that
-        it had, the first, which it was at. No new process takes its place."""
-        text = "no process is left"
-        if worker is not None:
-            _, status = os.waitpid(worker.pid, 0)
-            self._workers.remove(worker)
-            with contextlib.suppress(KeyError):
-                self._poll.unregister(worker.pipe)
-            worker.pipe.close()
-            how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-            text = f"the process {worker.pid} died ({how}), perhaps for want of memory"
-            own = [number for call, number in worker.tasks if call == self._call]
-            if not own:
-                return self._obituaries
-            index = own[0]
-        name = f"process {worker.number}" if worker else "this machine"
+    def _bury(self, worker: Worker) -> None:
+        """Note the end of a process (out of memory, killed by hand) as a failure of the first task of the present call
+        that it had, which it was at. No new process takes its place."""
+        _, status = os.waitpid(worker.pid, 0)
+        self._workers.remove(worker)
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(worker.pipe)
+        worker.pipe.close()
+        how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
+        text = f"the process {worker.pid} died ({how}), perhaps for want of memory"
+        own = [index for call, index in worker.tasks if call == self._call]
+        if own:
+            self._fail(own[0], f"process {worker.number}", text)
+
+    def _fail(self, index: int, name: str, text: str) -> None:
         self._obituaries.append((index, Failure(index, socket.gethostname(), name, text, "")))
-        return self._obituaries
 
 
 def _serve(pipe: Connection, context: Any, name: str) -> None:

@@ -26,7 +26,7 @@ from parallel_mix.models.points import Points
 PAIRS_A_BLOCK = 1_000_000
 LEAST_PAIRS = 65_536
 STREAMS = 2
-ROWS_A_BLOCK_MORE = 2_500
+ROWS_FOR_A_BLOCK = 2_500
 SMALL_WAVE = 64
 KERNEL_BLOCK = 256
 MOST_KERNEL_BLOCKS = 256
@@ -49,7 +49,7 @@ class Wave:
     @classmethod
     def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
         """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
-        parts = min(-(-n // ROWS_A_BLOCK_MORE), 8)  # at least, as long as each has enough to do
+        parts = min(-(-n // ROWS_FOR_A_BLOCK), 8)  # at least, as long as each has enough to do
         least = min(max(LEAST_PAIRS // n, 4), 32)
         size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // parts), least))
         groups = neighbours(points[members], size) if len(members) else []
