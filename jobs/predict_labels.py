@@ -30,7 +30,7 @@ def run(options: Options) -> None:
     """Read, climb, write."""
     from parallel_mix.launch.session import run_on_backend
 
-    run_on_backend(options, lambda backend: work(options, backend))
+    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hmac_prediction")
 
 
 def work(options: Options, backend: Backend) -> None:

@@ -118,7 +118,7 @@ class Backend(ABC):
         if total == 0:
             raise ValueError("map_reduce needs at least one task.")
         parts = min(self.size, total)
-        cuts = [total * part // parts for part in range(parts + 1)]
+        cuts = [-(-total * part // parts) for part in range(parts + 1)]
         # From the last, which may be the shortest, to the first, which rank 0 gets: it starts earlier.
         ranges = [(lo, hi, total, list(tasks[lo:hi])) for lo, hi in reversed(list(pairwise(cuts)))]
         nodes: Nodes = {}

@@ -1,7 +1,7 @@
 """Ranks of an MPI job: rank 0 hands out tasks and computes like the others.
 
 The main thread of every rank does MPI and signals, its compute threads run kernels (MPI_THREAD_FUNNELED). Nobody blocks
-in MPI: every wait is a poll with a growing sleep, so a signal is seen at once and an idle rank costs no core.
+in MPI: every wait is a poll with pauses that grow, so a signal is seen at once and an idle rank costs no core.
 """
 
 from __future__ import annotations

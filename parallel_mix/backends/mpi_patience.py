@@ -19,8 +19,8 @@ def sharpen_timers() -> None:
 
 
 class Patience:
-    """How long to wait before the next look: not at all at first, then a part of the time waited so far, so that short
-    waits end promptly.
+    """How long to wait before the next look: a part of the time waited so far, so that short waits end promptly; at
+    first, while nothing is computed here, not at all.
 
     Every look takes the interpreter lock from the compute threads; while they run there are few of them, and a result
     of theirs ends the wait by itself.

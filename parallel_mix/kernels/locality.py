@@ -22,5 +22,7 @@ def neighbours(points: Array, most: int) -> list[np.ndarray]:
         middle = np.partition(column, half)[half]
         low = column < middle
         low[np.flatnonzero(column == middle)[: half - np.count_nonzero(low)]] = True
+        if np.isnan(middle):
+            low[:half] = True
         stack += [group[~low], group[low]]
     return groups

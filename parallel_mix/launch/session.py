@@ -15,8 +15,11 @@ from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, LostRanksError, ParallelMixError, Stopped
 
 
-def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> None:
-    """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile."""
+def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], needs: str) -> None:
+    """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile.
+
+    All ranks import the module that the work `needs` while MPI starts; later they would wait for each other.
+    """
     from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_rank, launched_size
     from parallel_mix.launch.rank_checks import refuse_lone_copies
 
@@ -35,6 +38,8 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None]) -> N
     stop = StopFlag()
     stop.listen()
     if name == "mpi":
+        import_module("parallel_mix.launch.job")
+        import_module(needs)
         _run_on_mpi(options, stop, work)
         return
     if launched_by_mpi() and launched_size() > 1:
@@ -64,8 +69,6 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
         from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi
         from parallel_mix.launch.rank_checks import check_ranks, facts_of
 
-        for name in ("parallel_mix.launch.job", "parallel_mix.kernels.modal_em"):  # what all ranks need, and they
-            import_module(name)  # do it together: later they would wait for each other
         MPI = import_mpi()
     except ImportError as error:
         raise InputError(

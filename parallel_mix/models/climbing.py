@@ -196,7 +196,7 @@ def saddles(
     backend: Backend, approach: int, n: int, sigma: float, at: Array, log_density: Array, bound: bool = False
 ) -> tuple[np.ndarray, Array]:
     """Which points are saddles, and the direction to leave each by; with `bound`, quickly, which may be saddles."""
-    size = MOMENT_POINTS if approach == 2 else max(MOMENTS_A_SUM // at.shape[1] ** 2, 4)
+    size = MOMENT_POINTS if approach == 2 else max(MOMENTS_A_SUM // at.shape[1] ** 2, MOMENT_POINTS)
     parts = [slice(a, a + size) for a in range(0, len(at), size)]
     tasks = [(at[part], log_density[part]) for part in parts]
     rising, directions = np.zeros(len(at), dtype=bool), np.zeros_like(at)

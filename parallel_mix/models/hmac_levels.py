@@ -168,7 +168,8 @@ class _Fit:
     # progress and checkpoint
 
     def _how_far(self) -> HowFar:
-        level, total = len(self.levels), len(self.bandwidths)
+        total = len(self.bandwidths)
+        level = min(len(self.levels), total - 1)
         now = len(self.ascents.points) if self.ascents else 0
         ahead = self._starts_ahead(now)
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {now} ascents"

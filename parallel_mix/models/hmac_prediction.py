@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -51,11 +52,11 @@ def predict_hmac(
             ascents = Ascents.begin(at[open_rows] / here.bandwidth, np.full(len(open_rows), np.nan))
             streams = Streams.cut(np.arange(len(open_rows)), ascents.points, source.shape[0])
         progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
+        how_far = partial(_how_far, ascents, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")
+        state_now = partial(_state, progress, ascents, streams, how_far)
         for _ in climb_by_blocks(backend, source.shape[0], here.bandwidth, ascents, streams):
-            arrived = len(X) - int(ascents.moving.sum())
-            text = f"level {number + 1}/{level + 1}, {len(open_rows)} points"
-            run.report(partial(_how_far, arrived, len(X), text))
-            run.offer(partial(_state, {**progress, "done": arrived}, ascents, streams))
+            run.report(how_far)
+            run.offer(state_now)
         at[open_rows] = ascents.points * here.bandwidth
         known = nearest_mode(here, ascents.points)
         met = known >= 0
@@ -66,12 +67,12 @@ def predict_hmac(
     return labels
 
 
-def _how_far(arrived: int, points: int, text: str) -> HowFar:
-    return arrived, points, text
+def _how_far(ascents: Ascents, points: int, text: str) -> HowFar:
+    return points - int(ascents.moving.sum()), points, text
 
 
-def _state(progress: State, ascents: Ascents, streams: Streams) -> State:
-    return {**progress, **ascents.state(), **streams.state()}
+def _state(progress: State, ascents: Ascents, streams: Streams, how_far: Callable[[], HowFar]) -> State:
+    return {**progress, "done": how_far()[0], **ascents.state(), **streams.state()}
 
 
 def nearest_mode(level: Level, ends: Array) -> np.ndarray:

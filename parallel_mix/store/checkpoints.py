@@ -26,8 +26,8 @@ from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
 A_WHILE = 60.0
 """Seconds without a word after which a run that is said to be under way is taken to be dead."""
 LIKELY_ALIVE = 8.0
-LAYOUT = 2
 ASK_EVERY = 0.1
+LAYOUT = 2
 """Of the states in checkpoints; to be raised with any change of them, so that an older one is refused in words."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
@@ -93,13 +93,12 @@ class KeptRun:
         self._saved_at = time.monotonic()
         self._cost = 0.0
         self._asked_at = self._reported_at = 0.0
-        self._done = self._total = 0.0
-        self._text = "started"
+        self._how_far: Callable[[], tuple[float, float, str]] = lambda: (0.0, 0.0, "started")
         self._latest: Callable[[], dict[str, Any]] | None = None
         self._started = time.time()
         self.checkpoints = 0
         self.seconds = 0.0
-        self.write_status("running", "started", first=True)
+        self.write_status("running", first=True)
 
     def _under_way(self, before: dict[str, Any]) -> str:
         """Where another run of this seems to be at work, or ''."""
@@ -117,20 +116,21 @@ class KeptRun:
             self.save()
 
     def report(self, how_far: Callable[[], tuple[float, float, str]]) -> None:
-        if time.monotonic() - self._asked_at < ASK_EVERY:
+        self._how_far = how_far
+        now = time.monotonic()
+        if now - self._asked_at < ASK_EVERY:
             return
-        self._asked_at = time.monotonic()
-        self._done, self._total, self._text = how_far()
-        self.progress.show(self._done, self._total, self._text)
-        if self._asked_at - self._reported_at >= 1.0:
-            self.write_status("running", self._text)
+        self._asked_at = now
+        self.progress.show(*how_far())
+        if now - self._reported_at >= 1.0:
+            self.write_status("running")
 
     # what a job does
 
     def heartbeat(self) -> None:
         """Say that the run is alive while a long task lasts."""
         if time.monotonic() - self._reported_at >= 5.0:
-            self.write_status("running", self._text)
+            self.write_status("running")
 
     def save(self) -> None:
         """Write the latest state offered."""
@@ -153,25 +153,25 @@ class KeptRun:
 
     def finish(self) -> None:
         """The result is written: the checkpoint has done its work."""
-        self._done = self._total
         self.write_status("done", "finished")
         self.checkpoint.unlink(missing_ok=True)
 
-    def write_status(self, state: str, text: str, first: bool = False) -> None:
+    def write_status(self, state: str, text: str = "", first: bool = False) -> None:
         """Say how far the run is, for people and scripts, unless a later attempt says so already."""
         if not first:
             self._yield_to_later_attempt()
         self._reported_at = time.monotonic()
         elapsed = time.time() - self._started
+        done, total, doing = self._how_far()
         rate = self.progress.rate
-        left = (self._total - self._done) / rate if rate > 0 else None
+        left = (total - done) / rate if rate > 0 else None
         write_json(
             self.status,
             {
                 "state": state,
-                "message": text,
-                "done": self._done,
-                "total": self._total,
+                "message": text or doing,
+                "done": done,
+                "total": total,
                 "rate": rate,
                 "seconds_left": 0.0 if state == "done" else left,
                 "seconds": round(elapsed, 3),
@@ -226,7 +226,7 @@ class WatchedRun(KeptRun):
     def save(self) -> None:
         """Nothing is kept of a look."""
 
-    def write_status(self, state: str, text: str, first: bool = False) -> None:
+    def write_status(self, state: str, text: str = "", first: bool = False) -> None:
         """Nor is it a state of the run."""
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -72,6 +73,8 @@ def test_a_signal_stops_the_run_and_it_goes_on(
     said = process.communicate(timeout=20)[1]
     assert time.monotonic() - began < 10, said
     assert status(out)["state"] == "stopped", said
+    with h5py.File(checkpoint(out)) as kept:
+        assert status(out)["done"] == kept["done"][()]
     assert "Traceback" not in said
     if not backend_name.startswith("mpi"):
         assert process.returncode == (130 if signum == signal.SIGINT else 75), said
@@ -80,6 +83,7 @@ def test_a_signal_stops_the_run_and_it_goes_on(
     done = parallel_mix("hmac", long_table, "-o", out, *LONG)
     assert done.returncode == 0, done.stderr
     assert_same_result(whole, out)
+    assert status(out)["done"] == status(out)["total"] == status(whole)["total"]
 
 
 def test_a_signal_to_a_waiting_rank_is_acted_on_within_two_seconds(long_table: Path, tmp_path: Path) -> None:

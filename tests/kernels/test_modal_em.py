@@ -163,3 +163,13 @@ def test_an_ascent_from_far_away_ends_as_exactly(far: float) -> None:
     near = ascend(Ascents.begin(1e5 * directions, unknown), kernels).points
     ends = ascend(Ascents.begin(far * directions, unknown), kernels).points
     assert np.abs(ends - near).max() < 5e-3
+
+
+def test_groups_of_neighbours_hold_every_point_once_whatever_the_points_are() -> None:
+    r = np.random.default_rng(5)
+    odd = r.normal(size=(100, 3))
+    odd[10:] = np.nan
+    for points in (r.normal(size=(257, 4)), np.zeros((90, 2)), r.integers(0, 3, (200, 2)).astype(float), odd):
+        groups = neighbours(points, 16)
+        assert np.array_equal(np.sort(np.concatenate(groups)), np.arange(len(points)))
+        assert max(map(len, groups)) <= 16
