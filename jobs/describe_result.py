@@ -21,37 +21,57 @@ class Options:
 
 
 def run(options: Options) -> None:
-    """Read, print."""
-    from parallel_mix.launch.efficiency import Efficiency
+    """Find out what it is, print."""
+    from parallel_mix.store.results import is_result, kind_of
+
+    if not is_result(options.file):
+        tell_of_table(options)
+        return
+    {"hmac": tell_of_hmac, "distances": tell_of_distances}[kind_of(options.file)](options.file)
+    tell_of_run(options.file)
+
+
+def tell_of_hmac(path: Path) -> None:
+    """Levels, clusters, agreement with known classes."""
     from parallel_mix.models.hmac_result import HmacResult
+    from parallel_mix.store.results import read_classes, read_result
+
+    result = HmacResult.from_tree(read_result(path, "hmac"))
+    print("\n".join([f"{path}: clustering by mode association (hmac)", *result.summary()]))
+    if len(set(known := read_classes(path) or [])) > 1:
+        print(result.agreement(known))
+
+
+def tell_of_distances(path: Path) -> None:
+    """Range, symmetry, how metric and how Euclidean."""
+    from parallel_mix.models.distance_checks import examine
+    from parallel_mix.store.matrix_files import MatrixReader
+
+    matrix = MatrixReader(path)
+    print("\n".join([f"{path}: distances ({matrix.metric})", *examine(matrix).lines()]))
+
+
+def tell_of_run(path: Path) -> None:
+    """Who made it, where, how well."""
+    from parallel_mix.launch.efficiency import Efficiency
+    from parallel_mix.store.results import read_record
+
+    record = read_record(path)
+    print(
+        f"\nmade {record['started']} on {record['host']} by `{record['command_line']}`\n"
+        f"backend {record['backend']}, {record['workers']} at a time, {record['seconds']:.1f} s, attempt "
+        f"{record['attempts']}, {record['reused']:g} {record.get('unit', 'ascents')} reused, seed {record['seed']}"
+    )
+    if "efficiency" in record:
+        efficiency = Efficiency.from_record(record["efficiency"])
+        print("\n".join([efficiency.summary(), *efficiency.table()]))
+
+
+def tell_of_table(options: Options) -> None:
+    """Its columns."""
     from parallel_mix.progress import plural
-    from parallel_mix.store.results import is_result, read_classes, read_record, read_result
     from parallel_mix.store.tables import Selection, read_table
 
-    if is_result(options.file):
-        result = HmacResult.from_tree(read_result(options.file, "hmac"))
-        print("\n".join([f"{options.file}: clustering by mode association (hmac)", *result.summary()]))
-        known = read_classes(options.file) or []
-        if len(set(known)) > 1:
-            from sklearn.metrics import adjusted_rand_score
-
-            scores = [adjusted_rand_score(known, level.labels) for level in result.levels]
-            shown = result.default_level
-            best = max(range(len(scores)), key=lambda level: (scores[level], level == shown))
-            print(
-                f"agreement with the {len(set(known))} known classes (adjusted Rand index): "
-                f"{scores[shown]:.3f} at level {shown}; best {scores[best]:.3f} at level {best}"
-            )
-        record = read_record(options.file)
-        print(
-            f"\nmade {record['started']} on {record['host']} by `{record['command_line']}`\n"
-            f"backend {record['backend']}, {record['workers']} at a time, {record['seconds']:.1f} s, "
-            f"attempt {record['attempts']}, {record['reused']:g} ascents reused, seed {record['seed']}"
-        )
-        if "efficiency" in record:
-            efficiency = Efficiency.from_record(record["efficiency"])
-            print("\n".join([efficiency.summary(), *efficiency.table()]))
-        return
     table = read_table(options.file, Selection(options.dataset, None, options.labels, options.row_names))
     n, d = table.X.shape
     print(f"{options.file}: a table of {n:,} rows and {plural(d, 'column')}")

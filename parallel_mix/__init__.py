@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["HMAC", "__version__"]
+__all__ = ["HMAC", "__version__", "pairwise"]
 
 if TYPE_CHECKING:
     from parallel_mix.models.hmac import HMAC
+    from parallel_mix.models.pairwise import pairwise
 
 
 def __getattr__(name: str) -> Any:
-    """Load the estimators only when they are asked for: scikit-learn takes its time."""
+    """Load what is offered only when it is asked for: scikit-learn takes its time."""
     if name == "HMAC":
         from parallel_mix.models.hmac import HMAC
 
         return HMAC
+    if name == "pairwise":
+        from parallel_mix.models.pairwise import pairwise
+
+        return pairwise
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -36,6 +36,14 @@ def numbers(text: str) -> tuple[float, ...]:
         raise ValueError("numbers separated by commas are needed") from None
 
 
+def number(text: str) -> float:
+    """A number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("a number is needed") from None
+
+
 def integer(text: str) -> int:
     """A whole number."""
     try:

@@ -61,7 +61,8 @@ def readme_commands() -> list[str]:
     for block in re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
         for line in block.splitlines():
             command = line.split("   #")[0].strip()
-            if "run.h5" in command and not any(word in command for word in ("sbatch", "tcp:", " submit ")):
+            ours = re.search(r"\b(run|D)\.h5", command)
+            if ours and not any(word in command for word in ("sbatch", "tcp:", " submit ")):
                 found.append(command)
     return found
 

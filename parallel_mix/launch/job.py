@@ -27,6 +27,8 @@ class Job:
     """One run of a command on rank 0."""
 
     run: KeptRun
+    unit = "ascents"
+    """What the work done is counted in."""
 
     def __init__(
         self,
@@ -45,10 +47,10 @@ class Job:
         self.progress = Progress(quiet=options.quiet, log_file=options.log_file)
         self._began = time.monotonic()
         self._kept: KeptRun | None = None
-        self._staged = self.output.with_name(f".{self.output.name}.rows.h5")
+        self._staged: list[Path] = []
 
     def __enter__(self) -> Self:
-        inputs = [getattr(self.options, name) for name in ("input", "model") if hasattr(self.options, name)]
+        inputs = [path for name in ("input", "old", "model") if (path := getattr(self.options, name, None))]
         check_output(self.output, self.options.force, self.endings, *inputs)
         return self
 
@@ -61,7 +63,7 @@ class Job:
         self.progress.say(f"{path}: {n:,} rows, {plural(d, 'column')}; {backend.name}, {backend.size} at a time")
         return table
 
-    def source(self, table: Table) -> RowSource:
+    def source(self, table: Table, name: str = "rows") -> RowSource:
         """How workers reach the rows: in memory, or, where ranks share nothing but files, in an HDF5 file."""
         by_file = self.backend.name == "mpi" and self.backend.size > 1
         in_hdf5 = table.dataset is not None
@@ -70,8 +72,10 @@ class Job:
         if table.dataset is not None:
             weights = table.weights_dataset
             return FileSource.of(table.path, table.dataset, weights, table.X.shape)
-        write_table(self._staged, Table(table.X, table.path, w=table.w))
-        return FileSource.of(self._staged, "X", "w" if table.w is not None else None, table.X.shape)
+        staged = self.output.with_name(f".{self.output.name}.{name}.h5")
+        self._staged.append(staged)
+        write_table(staged, Table(table.X, table.path, w=table.w))
+        return FileSource.of(staged, "X", "w" if table.w is not None else None, table.X.shape)
 
     def start(self, deciding: dict[str, Any]) -> KeptRun:
         """From here on the run keeps checkpoints; `deciding` is all that decides the answer besides the data."""
@@ -95,27 +99,32 @@ class Job:
 
     def write(self, tree: dict[str, Any], table: Table, keep_data: bool) -> None:
         """Write the result as HDF5; the checkpoint is not needed any more."""
+        data = data_tree(table, self.selection, self.digest, keep_data)
+        write_result(self.output, self.command, tree, data, self.complete_record())
+        self.finish()
+
+    def complete_record(self) -> dict[str, Any]:
+        """The record of the run, now that its work is done."""
         efficiency = Efficiency(self.backend.seconds, self.backend.usage(), self.backend.size)
         if efficiency.seconds > LONG_ENOUGH:
             self.progress.say(efficiency.summary())
-        self.record |= {
+        return self.record | {
             "efficiency": efficiency.as_record(),
             "seconds": time.monotonic() - self._began,
             "attempts": self.run.attempt,
             "reused": self.run.reused,
+            "unit": self.unit,
             "checkpoints": self.run.checkpoints,
             "checkpoint_seconds": self.run.seconds,
         }
-        data = data_tree(table, self.selection, self.digest, keep_data)
-        write_result(self.output, self.command, tree, data, self.record)
-        self._finish()
 
     def write_csv(self, text: str) -> None:
         """Write the result as text."""
         write_text(self.output, text)
-        self._finish()
+        self.finish()
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """The result is there."""
         self.run.finish()
         self.progress.say(f"{self.output} written after {clock(time.monotonic() - self._began)}.")
 
@@ -125,7 +134,8 @@ class Job:
         self.progress.end()
         if isinstance(error, SupersededError):
             return  # the files are its successor's now
-        self._staged.unlink(missing_ok=True)
+        for path in self._staged:
+            path.unlink(missing_ok=True)
         if error is None or self._kept is None:
             return
         stopped = isinstance(error, Stopped)

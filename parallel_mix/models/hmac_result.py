@@ -94,6 +94,18 @@ class HmacResult:
             raise InputError(f"There is no level {asked}: the result has levels 0 to {len(self.levels) - 1}.")
         return asked % len(self.levels)
 
+    def agreement(self, known: list[str]) -> str:
+        """A line on how the levels agree with known classes."""
+        from sklearn.metrics import adjusted_rand_score
+
+        scores = [adjusted_rand_score(known, level.labels) for level in self.levels]
+        shown = self.default_level
+        best = max(range(len(scores)), key=lambda level: (scores[level], level == shown))
+        return (
+            f"agreement with the {len(set(known))} known classes (adjusted Rand index): "
+            f"{scores[shown]:.3f} at level {shown}; best {scores[best]:.3f} at level {best}"
+        )
+
     def summary(self) -> list[str]:
         """Lines that tell a person what was found."""
         n, d = len(self.levels[0].labels), self.levels[0].modes.shape[1]

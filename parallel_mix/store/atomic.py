@@ -25,7 +25,7 @@ def written_whole(path: Path, sync: bool = True) -> Iterator[Path]:
                 os.fsync(file.fileno())
         temporary.replace(path)
         if sync:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     except OSError as error:
         raise InputError(explain(error, path)) from error
     finally:
@@ -71,7 +71,7 @@ def check_writable(path: Path) -> None:
         raise InputError(explain(error, path)) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -26,7 +26,7 @@ def write_result(path: Path, kind: str, tree: Tree, data: Tree, record: Tree) ->
     with hdf5_written_whole(path) as file:
         file.attrs["kind"] = kind
         file.attrs["format"] = FORMAT
-        _put(file, {"data": data, kind: tree, "run": {f"@{key}": value for key, value in record.items()}})
+        put_tree(file, {"data": data, kind: tree, "run": {f"@{key}": value for key, value in record.items()}})
 
 
 def read_result(path: Path, kind: str) -> Tree:
@@ -120,12 +120,12 @@ def check_columns(path: Path, table: Table, wanted: int) -> None:
             raise InputError(f"Column {number} of {table.path} is {new!r}, of {path} {old!r}: order them so.")
 
 
-def _put(group: Any, tree: Tree) -> None:
+def put_tree(group: Any, tree: Tree) -> None:
     for key, value in tree.items():
         if key.startswith("@"):
             group.attrs[key[1:]] = value if isinstance(value, str | int | float | bool) else json.dumps(value)
         elif isinstance(value, dict):
-            _put(group.create_group(key), value)
+            put_tree(group.create_group(key), value)
         elif isinstance(value, Table):
             put_table(group, value)
         else:

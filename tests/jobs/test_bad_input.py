@@ -143,6 +143,7 @@ READERS = {
     "hmac": lambda bad, good, out: ["hmac", bad, "-o", out],
     "convert": lambda bad, good, out: ["convert", bad, "-o", out],
     "predict": lambda bad, good, out: ["predict", good, bad, "-o", out.with_suffix(".csv")],
+    "distances": lambda bad, good, out: ["distances", bad, "-o", out],
     "info": lambda bad, good, out: ["info", bad],
 }
 

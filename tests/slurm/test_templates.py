@@ -70,6 +70,7 @@ KEEPS = ["--max-requeue", "3"]
     [
         ("hmac", [HOSTILE, "o.h5", "--levels", "3"], [*KEEPS, "--", "hmac", HOSTILE, "-o", "o.h5", "--levels", "3"]),
         ("predict", ["r.h5", HOSTILE, "o.csv"], [*KEEPS, "--", "predict", "r.h5", HOSTILE, "-o", "o.csv"]),
+        ("distances", [HOSTILE, "D.h5"], [*KEEPS, "--", "distances", HOSTILE, "-o", "D.h5"]),
         ("convert", [HOSTILE, "o.h5", "--force"], ["--", "convert", HOSTILE, "-o", "o.h5", "--force"]),
     ],
 )

@@ -1,0 +1,111 @@
+"""What a matrix of distances is like: is it one, is it metric, is it Euclidean?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from parallel_mix.kernels.density import Array
+
+ROWS_AT_ONCE = 256
+TRIPLES = 200_000
+SAMPLE = 1_000
+ROUNDING = 1e-9
+
+
+class Matrix(Protocol):
+    """A matrix that is read in parts."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows start..stop."""
+
+    def among(self, which: np.ndarray) -> Array:
+        """The square part of some rows and columns, which are in rising order."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in a pass over all entries and in samples."""
+
+    shape: tuple[int, int]
+    lowest: float
+    mean: float
+    highest: float
+    negative: int
+    not_finite: int
+    diagonal: float | None = None  # largest magnitude on it, where the matrix is square
+    asymmetry: float | None = None  # largest difference of D and its transpose, over the largest entry
+    sampled: int = 0  # rows of the sample
+    violations: float | None = None  # part of the sampled triples that break the triangle inequality
+    negative_eigenfraction: float | None = None
+
+    def lines(self) -> list[str]:
+        """As text."""
+        n, m = self.shape
+        found = [f"{n:,} x {m:,}, from {self.lowest:.6g} to {self.highest:.6g}, mean {self.mean:.6g}"]
+        if self.negative:
+            found.append(f"{self.negative:,} entries are negative: these are no distances")
+        if self.not_finite:
+            found.append(f"{self.not_finite:,} entries are NaN or infinite")
+        if self.diagonal is None or self.asymmetry is None or self.violations is None:
+            return found
+        zero = "zero" if self.diagonal == 0 else f"not zero (up to {self.diagonal:.3g})"
+        apart = f"not symmetric (apart by up to {self.asymmetry:.2g} of the largest entry)"
+        of = "all" if self.sampled == n else f"{self.sampled:,} random"
+        return [
+            *found,
+            f"diagonal {zero}, {apart if self.asymmetry else 'symmetric'}",
+            f"triangle inequality broken by {self.violations:.3%} of {TRIPLES:,} random triples of {of} rows",
+            f"negative eigenfraction {self.negative_eigenfraction:.3%} of {of} rows (0: Euclidean distances)",
+        ]
+
+
+def examine(matrix: Matrix, seed: int = 0) -> Findings:
+    """One pass over all entries, and samples of triples and rows."""
+    n, m = matrix.shape
+    lowest, highest, total, negative, odd, diagonal = np.inf, -np.inf, 0.0, 0, 0, 0.0
+    for a in range(0, n, ROWS_AT_ONCE):
+        rows = matrix.rows(a, min(a + ROWS_AT_ONCE, n))
+        lowest, highest = min(lowest, float(rows.min())), max(highest, float(rows.max()))
+        total += float(rows.sum())
+        negative += int((rows < 0).sum())
+        odd += int((~np.isfinite(rows)).sum())
+        if n == m:
+            diagonal = max(diagonal, float(np.abs(rows.diagonal(a)).max()))
+    plain = Findings((n, m), lowest, total / (n * m), highest, negative, odd)
+    if n != m or odd:
+        return plain
+    random = np.random.default_rng(seed)
+    which = np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
+    D = matrix.among(which)
+    return replace(
+        plain,
+        diagonal=diagonal,
+        asymmetry=float(np.abs(D - D.T).max()) / (highest or 1.0),
+        sampled=len(which),
+        violations=triangle_violations(D, random),
+        negative_eigenfraction=negative_eigenfraction(D),
+    )
+
+
+def triangle_violations(D: Array, random: np.random.Generator) -> float:
+    """The part of random triples with d(i, k) > d(i, j) + d(j, k), roundings apart."""
+    i, j, k = random.integers(0, len(D), (3, TRIPLES))
+    return float(np.mean(D[i, k] > (D[i, j] + D[j, k]) * (1.0 + ROUNDING)))
+
+
+def negative_eigenfraction(D: Array) -> float:
+    """Of the eigenvalues of -J D^2 J / 2 (J centres), the negative ones' part of the sum of all magnitudes."""
+    S = -0.5 * (D**2 + D.T**2) / 2.0
+    S -= S.mean(axis=0)
+    S -= S.mean(axis=1)[:, None]
+    values = np.linalg.eigvalsh(S)
+    magnitudes = np.abs(values)
+    small = magnitudes < ROUNDING * magnitudes.max(initial=0.0)
+    values[small] = magnitudes[small] = 0.0
+    return float(magnitudes[values < 0].sum() / magnitudes.sum()) if magnitudes.any() else 0.0

@@ -1,0 +1,169 @@
+"""Large matrices in HDF5, written in place by all workers.
+
+The file is laid out once: the dataset's room is allocated, so that a full disk shows at once, and where it begins is
+asked of HDF5. From then on workers write their tiles at byte offsets, with no HDF5 between; at last rank 0 adds what
+else belongs to the result, and the file gets its name. Until then it is called after what it will hold (its identity),
+so that a late write of an earlier attempt is either of the same bytes or goes to another file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.atomic import explain, sync_folder
+from parallel_mix.store.hdf5_tables import opened
+from parallel_mix.store.results import FORMAT, Tree, put_tree
+from parallel_mix.store.tables import Array
+
+DATASET = "distances"
+RESERVE = 4 * 2**20
+"""Room for what is added at last: the HDF5 library does not survive a disk that is full."""
+
+
+@dataclass(frozen=True)
+class MatrixFile:
+    """Where a matrix is being written, as workers need to know it."""
+
+    path: str
+    offset: int
+    shape: tuple[int, int]
+    dtype: str
+
+    def put(self, row: int, column: int, values: np.ndarray) -> None:
+        """Write a tile in place and see it to the disk."""
+        values = np.ascontiguousarray(values, dtype=self.dtype)
+        content, width = values.data.cast("B"), values.shape[1] * values.itemsize
+        try:
+            file = os.open(self.path, os.O_WRONLY)
+            try:
+                if values.shape[1] == self.shape[1]:
+                    _write(file, content, self._at(row, 0))
+                else:
+                    for k in range(len(values)):
+                        _write(file, content[k * width : (k + 1) * width], self._at(row + k, column))
+                os.fdatasync(file)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise InputError(explain(error, Path(self.path))) from error
+
+    def _at(self, row: int, column: int) -> int:
+        return self.offset + (row * self.shape[1] + column) * np.dtype(self.dtype).itemsize
+
+
+def _write(file: int, content: memoryview, at: int) -> None:
+    while content:
+        written = os.pwrite(file, content, at)
+        content, at = content[written:], at + written
+
+
+def staging_path(output: Path, identity: dict[str, Any]) -> Path:
+    """The name of the unfinished file: of the result and of what decides it."""
+    text = json.dumps(identity, sort_keys=True)
+    return output.with_name(f".{output.name}.{hashlib.sha256(text.encode()).hexdigest()[:12]}.part")
+
+
+def check_room(output: Path, shape: tuple[int, int], dtype: str) -> None:
+    """Refuse a matrix that the disk has no room for."""
+    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize + RESERVE
+    found = os.statvfs(output.absolute().parent)
+    free = found.f_bavail * found.f_frsize
+    if needed > free:
+        raise InputError(
+            f"A matrix of {shape[0]:,} x {shape[1]:,} {dtype} needs {needed / 2**30:,.2f} GiB, and the disk of "
+            f"{output.absolute().parent} has {free / 2**30:,.2f} GiB free. "
+            + ("Take --single, --knn, or another folder." if dtype == "float64" else "Take --knn, or another folder.")
+        )
+
+
+def plan(output: Path, shape: tuple[int, int], dtype: str) -> tuple[int, bytes]:
+    """Where the matrix begins in a file of its own, and all that comes before it."""
+    trial = output.with_name(f".{output.name}.{os.getpid()}.plan")
+    layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    layout.set_layout(h5py.h5d.CONTIGUOUS)
+    layout.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    layout.set_obj_track_times(False)  # the same file each time
+    try:
+        with h5py.File(trial, "w", libver="earliest", locking=False) as file:  # nothing but its header is on the disk
+            kind, space = h5py.h5t.py_create(np.dtype(dtype)), h5py.h5s.create_simple(shape)
+            offset = int(h5py.h5d.create(file.id, DATASET.encode(), kind, space, dcpl=layout).get_offset())
+        with trial.open("rb") as raw:
+            return offset, raw.read(offset)
+    except OSError as error:
+        raise InputError(explain(error, output)) from error
+    finally:
+        trial.unlink(missing_ok=True)
+
+
+def lay_out(matrix: MatrixFile, header: bytes) -> None:
+    """Make the file with room for the matrix."""
+    path = Path(matrix.path)
+    size = matrix.offset + matrix.shape[0] * matrix.shape[1] * np.dtype(matrix.dtype).itemsize
+    try:
+        path.unlink(missing_ok=True)
+        with path.open("xb") as file:
+            file.write(header)
+            file.flush()
+            os.posix_fallocate(file.fileno(), 0, size + RESERVE)  # HDF5 cuts off what it does not use
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise InputError(explain(error, path)) from error
+
+
+def take_up(matrix: MatrixFile, header: bytes) -> None:
+    """Go on with a file; a run that was killed while it finished it may have left something of that."""
+    try:
+        with Path(matrix.path).open("r+b") as file:
+            file.write(header)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(
+            f"{matrix.path}, the matrix that the checkpoint belongs to, is gone: begin anew with --fresh."
+        ) from error
+
+
+class MatrixReader:
+    """A matrix of distances in a result, read in parts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with opened(path) as file:
+            self.shape: tuple[int, int] = file[DATASET].shape
+            self.metric = str(file.attrs["metric"])
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows start..stop."""
+        with opened(self._path) as file:
+            return np.asarray(file[DATASET][start:stop], dtype=np.float64)
+
+    def among(self, which: np.ndarray) -> Array:
+        """The square part of some rows and columns, in rising order."""
+        with opened(self._path) as file:
+            return np.stack([np.asarray(file[DATASET][k], dtype=np.float64)[which] for k in which])
+
+
+def finish(matrix: MatrixFile, output: Path, kind: str, tree: Tree) -> None:
+    """Add what else belongs to the result and give the file its name."""
+    path = Path(matrix.path)
+    try:
+        with h5py.File(path, "r+", locking=False) as file:
+            file.attrs["kind"] = kind
+            file.attrs["format"] = FORMAT
+            put_tree(file, tree)
+        with path.open("rb+") as raw:
+            os.fsync(raw.fileno())
+        path.replace(output)
+        sync_folder(output.absolute().parent)
+    except OSError as error:
+        raise InputError(explain(error, output)) from error

@@ -1,0 +1,91 @@
+"""Distances between vectors against SciPy's, and what must hold of any metric."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from parallel_mix.errors import InputError
+from parallel_mix.kernels.vector_distances import BY_PRODUCT, METRICS, squared_distances, vector_metric
+from tests.conftest import blobs
+
+
+def by_scipy(name: str, A: np.ndarray, B: np.ndarray, all_rows: np.ndarray) -> np.ndarray:
+    if name == "gaussian":  # of kernels of bandwidth 2, in the kernel's own space
+        return np.sqrt(2.0 - 2.0 * np.exp(-cdist(A, B, "sqeuclidean") / 8.0))
+    if name == "mahalanobis":
+        return cdist(A, B, name, VI=np.linalg.inv(np.cov(all_rows, rowvar=False)))
+    if name == "minkowski":
+        return cdist(A, B, name, p=3)
+    if name == "jaccard":
+        return cdist(A != 0, B != 0, name)
+    return cdist(A, B, name)
+
+
+def rows(name: str, n: int, seed: int) -> np.ndarray:
+    X = blobs(n, 4, seed=seed)
+    return np.round(X) if name in ("hamming", "jaccard") else X
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_against_scipy(name: str) -> None:
+    A, B = rows(name, 70, 1), rows(name, 50, 2)
+    both = np.concatenate([A, B])
+    metric = vector_metric(name, both, p=3, sigma=2.0)
+    D = metric.tile(metric.prepare(A), metric.prepare(B), same=False)
+    np.testing.assert_allclose(D, by_scipy(name, A, B, both), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_symmetric_with_a_zero_diagonal_and_of_no_order(name: str) -> None:
+    X = rows(name, 60, 3)
+    metric = vector_metric(name, X, p=3, sigma=2.0)
+    D = metric.tile(metric.prepare(X), metric.prepare(X), same=True)
+    assert np.array_equal(D, D.T)
+    assert not D.diagonal().any()
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_allclose(
+        metric.tile(metric.prepare(X[order]), metric.prepare(X[order]), same=True),
+        D[np.ix_(order, order)],
+        rtol=1e-9,
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_close_pairs_keep_their_digits(offset: float) -> None:
+    """Points of norm 1e6 that are 1e-3 apart, beside others that are far."""
+    r = np.random.default_rng(1)
+    X = r.normal(size=(300, 8)) * 1e6 + offset
+    X[100:200] = X[:100] + 1e-3 * r.normal(size=(100, 8))
+    exact = np.sqrt(((X[:, None, :] - X[None, :, :]).astype(np.longdouble) ** 2).sum(axis=2)).astype(float)
+    metric = vector_metric("euclidean", X)
+    D = metric.tile(X, X, same=True)
+    off = ~np.eye(len(X), dtype=bool)
+    assert np.abs(D[off] / exact[off] - 1.0).max() < 1e-10
+
+
+def test_a_tight_cloud_far_from_the_rest_is_taken_as_differences() -> None:
+    r = np.random.default_rng(2)
+    X = np.concatenate([r.normal(size=(200, 3)), 1e7 + 1e-2 * r.normal(size=(200, 3))])
+    S = squared_distances(X[200:], X[200:], X.mean(axis=0))
+    np.testing.assert_allclose(S, cdist(X[200:], X[200:], "sqeuclidean"), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "X", "sentence"),
+    [
+        ("cosine", np.array([[1.0, 2.0], [0.0, 0.0]]), "Row 2 is zero: it has no direction"),
+        ("correlation", np.array([[1.0, 2.0], [3.0, 3.0]]), "Row 2 is constant"),
+        ("mahalanobis", np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]), "columns that depend on each other"),
+    ],
+)
+def test_where_a_metric_is_not_defined(name: str, X: np.ndarray, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        vector_metric(name, X)
+
+
+def test_each_metric_is_in_one_list() -> None:
+    assert set(BY_PRODUCT) < set(METRICS)
+    assert len(set(METRICS)) == len(METRICS)
