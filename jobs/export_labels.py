@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def run(options: Options) -> None:
             raise InputError(f"--level must be a number or `all`, not {options.level!r}.") from None
         columns = {"label": result.levels[result.level_number(asked)].labels}
     write_text(options.output, labels_as_csv(read_names(options.result)[0], columns))
+    sys.stderr.write(f"{options.output} written.\n")
 
 
 if __name__ == "__main__":

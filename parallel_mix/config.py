@@ -177,6 +177,10 @@ def _from_toml(path: Path, known: dict[str, Field[Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in content.items():
         name = key.replace("-", "_")
+        opposite = next((n for n, item in known.items() if item.metadata.get("negative") == f"--{key}"), None)
+        if opposite and isinstance(value, bool):  # flat = true, as the flag is called
+            values[opposite] = not value
+            continue
         if name not in known:
             valid = ", ".join(sorted(n.replace("_", "-") for n in known))
             raise InputError(f"{path} has an unknown option {key!r}. Valid ones: {valid}.")

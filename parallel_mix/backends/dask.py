@@ -19,6 +19,7 @@ from typing import Any
 
 from dask import config as dask_config
 from distributed import Client, Future, LocalCluster, WorkerPlugin, get_worker
+from distributed.security import Security
 
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.dask_slurm import slurm_cluster
@@ -144,7 +145,10 @@ class DaskBackend(Backend):
                 n_workers=workers or available_cores(),
                 threads_per_worker=threads or 1,
                 host="127.0.0.1",
+                protocol="tls://",  # others on this machine can reach the port, too
+                security=Security.temporary(),
                 dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 silence_logs="ERROR",
             )
         return Client(self._cluster)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from parallel_mix.backends.base import Backend
+from parallel_mix.backends.threads import available_cores
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError
 from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
@@ -51,7 +52,7 @@ class Job:
 
     def __enter__(self) -> Self:
         inputs = [path for name in ("input", "old", "model") if (path := getattr(self.options, name, None))]
-        check_output(self.output, self.options.force, self.endings, *inputs)
+        check_output(self.output, self.options.force or self.options.dry_run, self.endings, *inputs)
         return self
 
     def read(self, path: Path, least_rows: int = 2) -> Table:
@@ -60,7 +61,10 @@ class Job:
         self.digest = digest(table)
         n, d = table.X.shape
         backend = self.backend
-        self.progress.say(f"{path}: {n:,} rows, {plural(d, 'column')}; {backend.name}, {backend.size} at a time")
+        at_once = f"{backend.name}, {backend.size} at a time"
+        self.progress.say(f"{path}: {plural(n, 'row')}, {plural(d, 'column')}; {at_once}")
+        if backend.name == "serial" and backend.size > (cores := available_cores()):
+            self.progress.say(f"{backend.size} at a time share {plural(cores, 'core')}: fewer would be faster.")
         return table
 
     def source(self, table: Table, name: str = "rows") -> RowSource:
@@ -140,6 +144,8 @@ class Job:
             return
         stopped = isinstance(error, Stopped)
         text = str(error) or type(error).__name__
+        if isinstance(error, BrokenPipeError):
+            text = "Nobody reads its words any more: its launcher or terminal is gone. The same command goes on."
         if isinstance(error, Stopped) and error.signum == signal.SIGTERM and "OMPI_COMM_WORLD_SIZE" in os.environ:
             text += " (mpirun sends it after Ctrl-C, too, and when a rank has died.)"
         self._kept.write_status("stopping", text.splitlines()[0])

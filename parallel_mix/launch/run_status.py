@@ -65,10 +65,10 @@ def _correct(run: dict[str, Any], queue: str) -> None:
         )
     elif run["state"] in ("running", "stopping") and over:
         run["state"] = "killed"
-        run["message"] = f"SLURM says {queue}; the same command goes on from its checkpoint"
+        run["message"] = f"SLURM says {queue}; {_what_next(run)}"
     elif run["state"] in ("running", "stopping") and _dead_here(run):
         run["state"] = "killed"
-        run["message"] = f"its process {run['process']} is no more; the same command goes on from its checkpoint"
+        run["message"] = f"its process {run['process']} is no more; {_what_next(run)}"
     elif (
         run["state"] in ("running", "stopping")
         and run.get("silent", 0.0) > SILENT
@@ -76,9 +76,14 @@ def _correct(run: dict[str, Any], queue: str) -> None:
     ):
         run["state"] = "silent"
         run["message"] = (
-            f"no sign of life for {clock(run['silent'])}; last: {run.get('message')}; if it is dead, the same command "
-            "goes on from its checkpoint"
+            f"no sign of life for {clock(run['silent'])}; last: {run.get('message')}; if it is dead, {_what_next(run)}"
         )
+
+
+def _what_next(run: dict[str, Any]) -> str:
+    if Path(f"{run['run']}.checkpoint").exists():
+        return "the same command goes on from its checkpoint"
+    return "it had kept no checkpoint yet: the same command begins anew"
 
 
 def _dead_here(run: dict[str, Any]) -> bool:

@@ -94,6 +94,11 @@ class HmacResult:
             raise InputError(f"There is no level {asked}: the result has levels 0 to {len(self.levels) - 1}.")
         return asked % len(self.levels)
 
+    @property
+    def several(self) -> list[int]:
+        """Clusters of more than one row at each level; equal rows count once, rows of no weight not at all."""
+        return [count for first, last, count in self.plateaus for _ in range(first, last + 1)]
+
     def agreement(self, known: list[str]) -> str:
         """A line on how the levels agree with known classes."""
         from sklearn.metrics import adjusted_rand_score
@@ -113,6 +118,7 @@ class HmacResult:
         levels = plural(len(self.levels), f"{kind} level")
         lines = [f"{n:,} rows, {plural(d, 'column')}; {levels} by approach {self.settings.approach}", ""]
         lines.append("level   bandwidth  clusters  of more than one row  largest  longest ascent, steps  remarks")
+        several = self.several
         stable = {level: (first, last) for first, last, count in self.plateaus for level in range(first, last + 1)}
         for number, level in enumerate(self.levels):
             first, last = stable[number]
@@ -121,16 +127,18 @@ class HmacResult:
             notes += [f"stable over {first}-{last}"] if last > first and number == first else []
             notes += [f"{level.capped} ascents hit the limit"] if level.capped else []
             notes += [f"{len(level.boundary)} rows on a boundary"] if len(level.boundary) else []
-            several = int((level.sizes > 1).sum())
             lines.append(
-                f"{number:5d} {level.bandwidth:11.5g} {len(level.sizes):9d} {several:21d} {level.sizes[0]:8d} "
+                f"{number:5d} {level.bandwidth:11.5g} {len(level.sizes):9d} {several[number]:21d} {level.sizes[0]:8d} "
                 f"{level.iterations.max():22d}  {', '.join(notes)}".rstrip()
             )
         chosen = self.levels[self.default_level]
-        several = any(count >= 2 for _, _, count in self.plateaus)
-        why = (
-            "the most persistent clustering" if several else "the last: no level has two clusters of more than one row"
-        )
+        first, last = stable[self.default_level]
+        if max(several) < 2:
+            why = "the last: no level has two clusters of more than one row"
+        elif first == last:
+            why = "the last with two or more; none stays from one level to the next: more levels would show which last"
+        else:
+            why = "the most persistent clustering"
         shown = ", ".join(map(str, chosen.sizes[:8])) + (", ..." if len(chosen.sizes) > 8 else "")
         lines += ["", f"labels shown: level {self.default_level}, {why}; sizes {shown}"]
         return lines

@@ -89,7 +89,7 @@ def draw_counts(result: HmacResult) -> Any:
     axes = figure.add_subplot()
     sigma = result.bandwidths
     every = [len(level.sizes) for level in result.levels]
-    several = [int((level.sizes > 1).sum()) or np.nan for level in result.levels]
+    several = [count or np.nan for count in result.several]
     axes.plot(sigma, every, marker="o", color="#56B4E9", markersize=4, linewidth=1.2, label="clusters")
     axes.plot(sigma, several, marker="s", color="#D55E00", markersize=4, linewidth=1.2, label="of more than one row")
     labelled = False
@@ -128,7 +128,7 @@ def draw_scatter(result: HmacResult, styles: Styles, X: Array, names: tuple[str,
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
     chosen = result.levels[level]
-    k, several = len(chosen.sizes), int((chosen.sizes > 1).sum())
+    k, several = len(chosen.sizes), result.several[level]
     of_them = "" if several == k else f", {several} of more than one row"
     axes.set_title(f"Level {level}, bandwidth {chosen.bandwidth:.4g}: {k} cluster{'s' if k != 1 else ''}{of_them}")
     _legend(axes, result, styles, level)
@@ -172,7 +172,8 @@ def draw_densities(result: HmacResult, styles: Styles, level: int) -> Any:
         axes.annotate(str(k), (chosen.sizes[k], log_density[k]), xytext=(5, 4), textcoords="offset points", fontsize=8)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}" if len(set(chosen.sizes)) < 8 else "")
+    near = chosen.sizes.max() < 10 * chosen.sizes.min()  # no power of ten may lie between
+    axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}" if near else "")
     axes.tick_params(axis="x", which="both", length=4, pad=4)
     axes.set_xlabel("rows of the cluster")
     axes.set_ylabel("log10 of the density at its mode")
@@ -184,7 +185,8 @@ def draw_densities(result: HmacResult, styles: Styles, level: int) -> Any:
 def principal_coordinates(Z: Array) -> tuple[Array, Array, Array]:
     """First two principal axes in the coordinates of the analysis: mean, axes (2, d), shares of the variance."""
     mean = Z.mean(axis=0)
-    covariance = np.atleast_2d(np.cov(Z - mean, rowvar=False))
+    spread = np.abs(Z - mean).max() or 1.0  # squares of very large numbers are infinite
+    covariance = np.atleast_2d(np.cov((Z - mean) / spread, rowvar=False))
     values, vectors = np.linalg.eigh(covariance)
     axes = vectors[:, ::-1][:, :2].T
     flip = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])

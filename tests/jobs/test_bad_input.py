@@ -472,3 +472,18 @@ def test_all_points_equal_at_some_scale(tmp_path: Path, capsys: pytest.CaptureFi
     with h5py.File(tmp_path / "out.h5") as file:
         assert len(np.unique(file["hmac/labels"][0])) == 40
         assert len(np.unique(file["hmac/labels"][2])) == 1
+
+
+def test_toml_knows_a_flag_by_its_own_name(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "o.toml").write_text("levels = 3\nflat = true\n")
+    words = ["hmac", table, "-o", tmp_path / "o.h5", "--config", tmp_path / "o.toml", "--quiet"]
+    assert in_process(words, capsys)[0] == 0
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert '"nested": false' in file["hmac"].attrs["settings"]
+
+
+def test_pictures_of_very_large_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "huge.npy", GOOD * 1e200)
+    assert in_process(["hmac", tmp_path / "huge.npy", "-o", tmp_path / "h.h5", "--levels", 3], capsys)[0] == 0
+    code, said = in_process(["plot", tmp_path / "h.h5", "-o", tmp_path / "figures", "--format", "png"], capsys)
+    assert code == 0, said

@@ -66,7 +66,9 @@ def test_a_process_that_is_no_more_on_this_host(tmp_path: Path) -> None:
     path = say(tmp_path, state="running", host=socket.gethostname(), process=gone.pid)
     (run,) = gather([path])
     assert run["state"] == "killed"
-    assert f"its process {gone.pid} is no more; the same command goes on" in line(run)
+    assert f"its process {gone.pid} is no more; it had kept no checkpoint yet: the same command begins" in line(run)
+    Path(f"{run['run']}.checkpoint").touch()
+    assert f"its process {gone.pid} is no more; the same command goes on" in line(gather([path])[0])
     (run,) = gather([say(tmp_path, state="running", host=socket.gethostname(), process=os.getpid())])
     assert run["state"] == "running"
 

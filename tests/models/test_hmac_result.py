@@ -168,3 +168,16 @@ def test_what_the_caller_does_to_x_later_changes_nothing() -> None:
     expected = model.predict(X)
     mine += 100.0
     assert (model.predict(X) == expected).all()
+
+
+def test_equal_rows_count_once_wherever_clusters_are_counted() -> None:
+    result = HMAC(levels=8).fit(np.repeat(blobs(60, 2, 3), 3, axis=0)).result_
+    assert len(result.several) == len(result.levels)
+    assert [result.several[first] for first, _, _ in result.plateaus] == [count for _, _, count in result.plateaus]
+    shown = [line.split() for line in result.summary()[3:11]]
+    assert [int(words[3]) for words in shown] == result.several
+
+
+def test_nothing_is_called_persistent_that_is_there_at_one_level_only() -> None:
+    lines = HMAC(bandwidths=[0.3]).fit(X).result_.summary()
+    assert "none stays from one level to the next" in lines[-1]
