@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from parallel_mix.config import CommonOptions, argument, number, option
+from parallel_mix.config import CommonOptions, argument, number, option, positive
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
@@ -23,6 +23,12 @@ class Options(CommonOptions):
     metric: str = option("euclidean", "see README for the list", metavar="NAME")
     p: float = option(2.0, "the power of minkowski", read=number, metavar="P")
     sigma: float = option(1.0, "bandwidth of the gaussian kernel distance, in data units", read=number, metavar="S")
+    symmetric: bool = option(False, "a function of your own is symmetric: half the work, checked by samples")
+    from_similarity: str | None = option(
+        None, "the input is a matrix S of similarities: take the largest - S, or 1/S", choices=("bound", "inverse")
+    )
+    knn: int | None = option(None, "indices and distances of the K nearest only", read=positive, metavar="K")
+    symmetrize: bool = option(False, "with --from-similarity: the mean of both halves")
     single: bool = option(False, "write float32")
     gather: bool = option(False, "send tiles to rank 0, where workers share no file system")
     dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
@@ -39,24 +45,32 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
+    from parallel_mix.kernels.other_distances import from_similarity
     from parallel_mix.launch.job import Job
-    from parallel_mix.launch.matrix_job import MatrixJob
-    from parallel_mix.models.pairwise import PairsRecipe, compute_tiles, metric_for
+    from parallel_mix.launch.matrix_job import MatrixJob, NeighboursJob, as_compared
+    from parallel_mix.models.pairwise import Metric, input_kind, metric_for
     from parallel_mix.store.tables import Selection
 
-    selection = Selection(options.dataset, None, options.labels, options.row_names)
+    decided: dict[str, Any] = {"metric": options.metric, "p": options.p, "sigma": options.sigma}
+    if options.from_similarity:
+        decided = {"metric": f"from similarity: {options.from_similarity}", "symmetrize": options.symmetrize}
+    decided |= {"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"}
+    kind = input_kind(options.metric)
+    selection = Selection(options.dataset, None, options.labels, options.row_names, kind)
     with Job("distances", options, backend, selection) as job:
         new = job.read(options.input, least_rows=1 if options.old else 2)
         old = new if options.old is None else job.read(options.old, least_rows=1)
-        metric = metric_for(options.metric, new.X, None if old is new else old.X, options.p, options.sigma)
-        matrix = MatrixJob(job, new, old, "float32" if options.single else "float64")
+        new, old = as_compared(kind, new, old)
+        other = None if old is new else new.X
+        metric: Metric = metric_for(options.metric, old.X, other, options.p, options.sigma, options.symmetric)
+        if options.from_similarity:
+            metric = from_similarity(options.from_similarity, new.X, options.symmetrize)
+        pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)
         if options.dry_run:
-            job.progress.say(f"Would write {matrix.shape[0]:,} x {matrix.shape[1]:,} distances ({options.metric}).")
+            n, m = pairs.shape
+            job.progress.say(f"Would write {pairs.would} of {n:,} against {m:,} ({decided['metric']}).")
             return
-        run = matrix.start({"metric": options.metric, "p": options.p, "sigma": options.sigma})
-        sources = job.source(old), None if old is new else job.source(new, "new")
-        compute_tiles(PairsRecipe(*sources, metric, matrix.sink(options.gather)), backend, run, matrix.file)
-        matrix.finish()
+        pairs.run(metric, options.gather)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class ParallelMixError(Exception):
@@ -50,6 +50,7 @@ class Failure:
     worker: str
     error: str
     traceback: str
+    bad_input: bool = False  # the user's, not the program's fault
 
 
 class TaskError(ParallelMixError):
@@ -59,3 +60,7 @@ class TaskError(ParallelMixError):
         self.failure = failure
         where = f"{failure.worker} (host {failure.host})"
         super().__init__(f"Task {failure.task} failed on {where}: {failure.error}.\n{failure.traceback}".rstrip())
+
+    def renumbered(self, task: int) -> TaskError:
+        """The same of a task counted among those that are left, as a run that goes on will count."""
+        return TaskError(replace(self.failure, task=task))

@@ -12,6 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
+from parallel_mix.kernels.signatures import Signatures
+
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[1]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -125,6 +127,16 @@ def dask_client() -> Iterator[object]:
         Client(cluster) as client,
     ):
         yield client
+
+
+def signatures(n: int, d: int, seed: int, lattice: bool = False) -> Signatures:
+    """Sets of 1 to 14 weighted points; on a lattice with equal weights, where best transports are many."""
+    r = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(r.integers(1, 15, n))])
+    values, weights = r.normal(size=(offsets[-1], d)), r.uniform(0.05, 1.0, offsets[-1])
+    if lattice:
+        values, weights = np.round(values), np.ones(len(weights))
+    return Signatures(values, weights / np.repeat(np.add.reduceat(weights, offsets[:-1]), np.diff(offsets)), offsets)
 
 
 @pytest.fixture

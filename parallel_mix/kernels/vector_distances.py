@@ -33,6 +33,8 @@ class VectorMetric:
     """A metric on vectors with what it needs to know of all data."""
 
     name: str
+    symmetric = True
+    side = 1024
     centre: Array  # of the data as compared
     p: float = 2.0  # minkowski
     sigma: float = 1.0  # gaussian
@@ -49,8 +51,9 @@ class VectorMetric:
             return np.asarray((X - self.shift) @ self.whiten)
         return X != 0 if self.name == "jaccard" else X
 
-    def tile(self, A: Array, B: Array, same: bool) -> Array:
-        """Distances between prepared rows; `same`: B is A, and the result is symmetric to the last bit."""
+    def tile(self, new: Array, rows: slice, old: Array, columns: slice, same: bool) -> Array:
+        """Distances between prepared rows; `same`: of rows with themselves, symmetric to the last bit."""
+        A, B = new[rows], old[columns]
         if self.name in BY_SCIPY:
             from scipy.spatial.distance import cdist
 

@@ -28,6 +28,8 @@ class Job:
     """One run of a command on rank 0."""
 
     run: KeptRun
+    without_checkpoint: Path | None = None
+    """A file that is worth nothing where there is no checkpoint that goes with it."""
     unit = "ascents"
     """What the work done is counted in."""
 
@@ -59,10 +61,10 @@ class Job:
         """The input table, checked."""
         table = read_table(path, self.selection, least_rows)
         self.digest = digest(table)
-        n, d = table.X.shape
+        n, d = table.count, table.X.shape[1]
         backend = self.backend
         at_once = f"{backend.name}, {backend.size} at a time"
-        self.progress.say(f"{path}: {plural(n, 'row')}, {plural(d, 'column')}; {at_once}")
+        self.progress.say(f"{path}: {plural(n, self.selection.things)}, {plural(d, 'column')}; {at_once}")
         if backend.name == "serial" and backend.size > (cores := available_cores()):
             self.progress.say(f"{backend.size} at a time share {plural(cores, 'core')}: fewer would be faster.")
         return table
@@ -142,6 +144,8 @@ class Job:
             path.unlink(missing_ok=True)
         if error is None or self._kept is None:
             return
+        if isinstance(error, InputError) and self.without_checkpoint and not self._kept.checkpoint.exists():
+            self.without_checkpoint.unlink(missing_ok=True)
         stopped = isinstance(error, Stopped)
         text = str(error) or type(error).__name__
         if isinstance(error, BrokenPipeError):

@@ -2,51 +2,93 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from parallel_mix.errors import InputError
 from parallel_mix.launch.job import Job
-from parallel_mix.store.checkpoints import KeptRun
-from parallel_mix.store.matrix_files import MatrixFile, check_room, finish, lay_out, plan, staging_path, take_up
+from parallel_mix.models.neighbours import find_neighbours
+from parallel_mix.models.pairwise import Metric, PairsRecipe, by_class, compute_tiles, source_of
+from parallel_mix.store.checkpoints import checkpoint_path
+from parallel_mix.store.matrix_files import MatrixFile, check_room, finish, lay_out, plan, staging_path, sweep, take_up
+from parallel_mix.store.results import write_tree
 from parallel_mix.store.tables import Table, digest
 
 
-class MatrixJob:
-    """The file of distances of a job: laid out or taken up again, and finished."""
+class PairsJob:
+    """What both kinds of result have in common."""
 
-    file: MatrixFile
+    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
+        self.job, self.new, self.old, self.decided = job, new, old, decided
+        self.shape = new.count, old.count
+        job.digest = digest(new)
 
-    def __init__(self, job: Job, new: Table, old: Table, dtype: str) -> None:
-        self.job, self.new, self.old, self.dtype = job, new, old, dtype
-        self.shape = len(new.X), len(old.X)
-        job.unit = "tiles"
+    def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
+        """What workers compare, and how."""
+        tables = [(self.old, "rows")] + ([] if self.new is self.old else [(self.new, "new")])
+        found = [source_of(t, None if t.offsets is not None else self.job.source(t, name)) for t, name in tables]
+        return PairsRecipe(found[0], found[1] if found[1:] else None, metric, sink)
 
-    def start(self, deciding: dict[str, Any]) -> KeptRun:
-        """Begin or go on; `deciding` is all that decides the distances besides the data."""
-        offset, header = plan(self.job.output, self.shape, self.dtype)
-        self.deciding = {**deciding, "dtype": self.dtype}
-        self.job.digest = digest(self.new)
-        identity = {**self.deciding, "old": digest(self.old), "offset": offset}
-        path = staging_path(self.job.output, {**identity, "new": self.job.digest})
-        self.file = MatrixFile(str(path.absolute()), offset, self.shape, self.dtype)
-        run = self.job.start(identity)
-        if run.restored() is not None:
-            take_up(self.file, header)
-        elif self.job.options.only_task is None:
-            check_room(self.job.output, self.shape, self.dtype)
-            lay_out(self.file, header)
-        return run
-
-    def sink(self, gather: bool) -> MatrixFile | None:
-        """Where workers put their tiles; None: they send them."""
-        return None if gather or self.job.options.only_task is not None else self.file
-
-    def finish(self) -> None:
-        """Add what belongs to the matrix, and give the file its name."""
-        tree = {f"@{key}": value for key, value in self.deciding.items()}
+    def rest(self) -> dict[str, Any]:
+        """What goes into the file beside the numbers."""
+        tree = {f"@{key}": value for key, value in self.decided.items()}
         tree |= names(self.new) | ({} if self.old is self.new else {"old": names(self.old)})
-        tree["run"] = {f"@{key}": value for key, value in self.job.complete_record().items()}
-        finish(self.file, self.job.output, "distances", tree)
+        return tree | {"run": {f"@{key}": value for key, value in self.job.complete_record().items()}}
+
+
+class MatrixJob(PairsJob):
+    """All distances, in a file that is laid out or taken up again, and finished."""
+
+    would = "distances"
+
+    def run(self, metric: Metric, gather: bool) -> None:
+        """Begin or go on, compute, finish."""
+        dtype, job, backend = self.decided["dtype"], self.job, self.job.backend
+        if not checkpoint_path(job.output).exists():  # with one the room is taken already
+            check_room(job.output, self.shape, dtype)
+        offset, header = plan(job.output, self.shape, dtype)
+        identity = {**self.decided, "old": digest(self.old), "offset": offset}
+        path = staging_path(job.output, {**identity, "new": job.digest})
+        file = MatrixFile(str(path.absolute()), offset, self.shape, dtype)
+        job.unit = "tiles"
+        job.without_checkpoint = path
+        run = job.start(identity)
+        alone = job.options.only_task is not None
+        if run.restored() is not None:
+            take_up(file, header)
+        elif not alone:
+            sweep(job.output)
+            lay_out(file, header)
+        compute_tiles(self.recipe(metric, None if gather or alone else file), backend, run, file)
+        finish(file, job.output, "distances", self.rest())
+        job.finish()
+
+
+class NeighboursJob(PairsJob):
+    """The k nearest of each only."""
+
+    would = "nearest neighbours"
+
+    def run(self, metric: Metric, gather: bool) -> None:
+        """Begin or go on, compute, write."""
+        k, most = self.decided["k"], self.shape[1] - (self.new is self.old)
+        if k > most:
+            raise InputError(f"There are {most} others to be near to: --knn {k} is too many.")
+        self.job.unit = "stripes"
+        run = self.job.start({**self.decided, "old": digest(self.old)})
+        indices, distances = find_neighbours(self.recipe(metric, None), k, self.job.backend, run)
+        tree = {"neighbours": {"indices": indices, "distances": distances}}
+        write_tree(self.job.output, "neighbours", tree | self.rest())
         self.job.finish()
+
+
+def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:
+    """The tables as their metric compares them: categories become probabilities of the old rows' classes."""
+    if kind != "categories":
+        return new, old
+    X, Y = by_class(old.X, old.y, None if new is old else new.X)
+    known = replace(old, X=X, dataset=None)
+    return known if Y is None else replace(new, X=Y, dataset=None), known
 
 
 def names(table: Table) -> dict[str, Any]:

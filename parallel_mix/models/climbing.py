@@ -9,7 +9,7 @@ workers become free.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -187,9 +187,8 @@ def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, st
             if wave.go_on(ascents, n):
                 origin += [(wave, *block) for block in wave.blocks()]
             yield
-    except TaskError as error:  # by its number among those that are left, as a run that goes on will count
-        left = streams.left_before(*origin[error.failure.task][:2])
-        raise TaskError(replace(error.failure, task=left)) from None
+    except TaskError as error:
+        raise error.renumbered(streams.left_before(*origin[error.failure.task][:2])) from None
 
 
 def saddles(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,15 +11,78 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError, TaskError
+from parallel_mix.kernels import signatures
+from parallel_mix.kernels.category_distances import ClassProbabilities
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.vector_distances import METRICS, VectorMetric, vector_metric
-from parallel_mix.models.points import ArraySource, RowSource
+from parallel_mix.kernels.other_distances import CallableMetric, imported
+from parallel_mix.kernels.signatures import Signatures
+from parallel_mix.kernels.vector_distances import METRICS, vector_metric
+from parallel_mix.models.points import RowSource
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
-
-TILE = 1024
 
 Tile = tuple[int, int, int, int]
 """Rows a..b, columns c..d."""
+
+
+class Metric(Protocol):
+    """A distance between things of one kind, with what it needs to know of all of them."""
+
+    @property
+    def symmetric(self) -> bool:
+        """d(x, y) is d(y, x)."""
+
+    @property
+    def side(self) -> int:
+        """Of a tile: what suits the cost of a pair. It is the same for all runs, as sums may depend on it."""
+
+    def prepare(self, things: Any) -> Any:
+        """The things as they are compared."""
+
+    def tile(self, new: Any, rows: slice, old: Any, columns: slice, same: bool) -> Array:
+        """Distances between some of the new and some of the old; `same`: these are the same things."""
+
+
+class ThingSource(Protocol):
+    """Where the things that are compared come from."""
+
+    def __len__(self) -> int: ...
+
+    def things(self) -> Any:
+        """All of them."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Things in memory; they travel to the workers by value."""
+
+    all: Any
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def things(self) -> Any:
+        return self.all
+
+
+@dataclass(frozen=True)
+class RowsOf:
+    """Vectors that a worker reads for itself."""
+
+    source: RowSource
+
+    def __len__(self) -> int:
+        return self.source.shape[0]
+
+    def things(self) -> Array:
+        return self.source.rows(0, self.source.shape[0])
+
+
+def source_of(table: Any, rows: RowSource | None) -> ThingSource:
+    """Things of a table as workers reach them."""
+    if table.offsets is not None:
+        return Held(Signatures(table.X, table.w, table.offsets))
+    assert rows is not None  # noqa: S101
+    return RowsOf(rows)
 
 
 class Sink(Protocol):
@@ -31,32 +94,34 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class PairsRecipe:
-    """What a worker needs: the rows, the new rows where there are any, the metric, and where the tiles go."""
+    """What a worker needs: the things, the new ones where there are any, the metric, and where the tiles go."""
 
-    old: RowSource
-    new: RowSource | None
-    metric: VectorMetric
+    old: ThingSource
+    new: ThingSource | None
+    metric: Metric
     sink: Sink | None  # None: back to rank 0
+
+    @property
+    def mirrored(self) -> bool:
+        """True where one half of the matrix is the other's mirror image."""
+        return self.new is None and self.metric.symmetric
 
     def load(self) -> Pairs:
         return Pairs(self)
 
 
 class Pairs:
-    """Rows ready to be compared."""
+    """Things ready to be compared."""
 
     def __init__(self, recipe: PairsRecipe) -> None:
         self.metric, self.sink = recipe.metric, recipe.sink
-        self.old = self.metric.prepare(_all(recipe.old))
-        self.new = self.old if recipe.new is None else self.metric.prepare(_all(recipe.new))
-        self.symmetric = recipe.new is None
+        self.old = self.metric.prepare(recipe.old.things())
+        self.new = self.old if recipe.new is None else self.metric.prepare(recipe.new.things())
+        self.own = recipe.new is None
+        self.mirrored = recipe.mirrored
 
 
-def _all(source: RowSource) -> Array:
-    return source.rows(0, source.shape[0])
-
-
-def cut(shape: tuple[int, int], symmetric: bool, side: int = TILE) -> list[Tile]:
+def cut(shape: tuple[int, int], symmetric: bool, side: int) -> list[Tile]:
     """Tiles of a matrix, those on and above the diagonal where it is symmetric."""
     n, m = shape
     return [
@@ -69,11 +134,11 @@ def cut(shape: tuple[int, int], symmetric: bool, side: int = TILE) -> list[Tile]
 def distance_tile(pairs: Pairs, tile: Tile) -> Array | None:
     """One tile: computed, and put in its place (and its mirror image in its own), or sent back."""
     a, b, c, d = tile
-    same = pairs.symmetric and a == c
-    values = pairs.metric.tile(pairs.new[a:b], pairs.old[c:d], same)
+    same = pairs.own and a == c
+    values = pairs.metric.tile(pairs.new, slice(a, b), pairs.old, slice(c, d), same)
     if pairs.sink is None:
         return values
-    place(pairs.sink, tile, values, pairs.symmetric)
+    place(pairs.sink, tile, values, pairs.mirrored)
     return None
 
 
@@ -88,8 +153,8 @@ def place(sink: Sink, tile: Tile, values: Array, symmetric: bool) -> None:
 def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None, home: Sink | None = None) -> None:
     """All tiles that an earlier attempt has not finished; those that are sent back go to `home`."""
     run = run or QuietRun()
-    shape = ((recipe.new or recipe.old).shape[0], recipe.old.shape[0])
-    tiles = cut(shape, recipe.new is None)
+    shape = len(recipe.new or recipe.old), len(recipe.old)
+    tiles = cut(shape, recipe.mirrored, recipe.metric.side)
     state = run.restored()
     done = np.zeros(len(tiles), dtype=bool) if state is None else np.array(state["tiles"], dtype=bool)
     left = np.flatnonzero(~done)
@@ -104,13 +169,12 @@ def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None,
     try:
         for index, values in backend.map(distance_tile, [tiles[k] for k in left]):
             if values is not None and home is not None:
-                place(home, tiles[left[index]], values, recipe.new is None)
+                place(home, tiles[left[index]], values, recipe.mirrored)
             done[left[index]] = True
             run.report(how_far)
             run.offer(ledger)
-    except TaskError as error:  # by its number among those that are left, as a run that goes on will count
-        before = int((~done[: left[error.failure.task]]).sum())
-        raise TaskError(replace(error.failure, task=before)) from None
+    except TaskError as error:
+        raise error.renumbered(int((~done[: left[error.failure.task]]).sum())) from None
 
 
 class SharedArray:
@@ -134,16 +198,19 @@ def pairwise(
     sigma: float = 1.0,
     backend: Backend | None = None,
 ) -> Array:
-    """Distances between the rows of Y and those of X (of X to each other without Y), on all cores by default."""
-    X = _numbers(X, "X")
-    Y = None if Y is None else _numbers(Y, "Y")
+    """Distances between the rows of Y and those of X (of X to each other without Y), on all cores by default.
+
+    For mallows and irm X and Y are `Signatures`; for vdm, give rows of class probabilities to sqeuclidean.
+    """
+    if input_kind(metric) != "signatures":
+        X, Y = _numbers(X, "X"), None if Y is None else _numbers(Y, "Y")
     result = SharedArray((len(X if Y is None else Y), len(X)))
     own = backend is None
     used = backend or SerialBackend()
     recipe = PairsRecipe(
-        ArraySource(X),
-        None if Y is None else ArraySource(Y),
-        metric_for(metric, X, Y, p, sigma),
+        Held(X),
+        None if Y is None else Held(Y),
+        metric_for(metric, _points(X), _points(Y), p, sigma),
         result if own else None,
     )
     try:
@@ -154,13 +221,52 @@ def pairwise(
     return result.values
 
 
-def metric_for(name: str, X: Array, Y: Array | None, p: float = 2.0, sigma: float = 1.0) -> VectorMetric:
+def input_kind(metric: str) -> str:
+    """What a metric compares: numbers, categories or signatures."""
+    if ":" in metric:
+        return "numbers"
+    if metric in signatures.METRICS:
+        return "signatures"
+    if metric == "vdm":
+        return "categories"
+    if metric not in METRICS:
+        raise InputError(
+            f"There is no metric {metric!r}: use one of {', '.join((*METRICS, *signatures.METRICS, 'vdm'))}, or "
+            "module:function of your own."
+        )
+    return "numbers"
+
+
+def by_class(X: Array, y: Any, Y: Array | None) -> tuple[Array, Array | None]:
+    """Rows of categories as vdm compares them: as probabilities of the classes of the (old) rows X."""
+    if y is None:
+        raise InputError("vdm needs the known classes of the rows: name their dataset or column with --labels.")
+    if Y is not None and Y.shape[1] != X.shape[1]:
+        raise InputError(f"The two tables have {X.shape[1]} and {Y.shape[1]} columns: give the same columns.")
+    known = ClassProbabilities(X, y)
+    return known.rows(X), None if Y is None else known.rows(Y)
+
+
+def metric_for(
+    name: str, X: Array, Y: Array | None, p: float = 2.0, sigma: float = 1.0, symmetric: bool = False
+) -> Metric:
     """The metric of a name, as it is on these rows."""
-    if name not in METRICS:
-        raise InputError(f"There is no metric {name!r}: use one of {', '.join(METRICS)}.")
+    kind = input_kind(name)
+    if kind == "signatures":
+        if Y is not None and Y.shape[1] != X.shape[1]:
+            raise InputError(f"The points have {X.shape[1]} and {Y.shape[1]} coordinates: give the same.")
+        return signatures.SignatureMetric(name)
+    if ":" in name:
+        imported(name)
+        return CallableMetric(name, symmetric)
+    name = "sqeuclidean" if kind == "categories" else name
     if Y is not None and Y.shape[1] != X.shape[1]:
         raise InputError(f"The two tables have {X.shape[1]} and {Y.shape[1]} columns: give the same columns.")
     return vector_metric(name, X if Y is None else np.concatenate([X, Y]), p, sigma)
+
+
+def _points(things: Any) -> Any:
+    return things.values if isinstance(things, Signatures) else things
 
 
 def _numbers(X: Any, name: str) -> Array:

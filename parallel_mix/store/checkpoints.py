@@ -33,6 +33,11 @@ COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
 
 
+def checkpoint_path(output: Path) -> Path:
+    """What a run that writes `output` goes on from."""
+    return output.with_name(output.name + ".checkpoint")
+
+
 def status_path(output: Path) -> Path:
     """Where a run that writes `output` says how far it is."""
     return output.with_name(output.name + ".progress.json")
@@ -80,7 +85,7 @@ class KeptRun:
         self.output = output
         self.identity = {**identity, "layout of checkpoints": LAYOUT}
         self.progress = progress
-        self.checkpoint = output.with_name(output.name + ".checkpoint")
+        self.checkpoint = checkpoint_path(output)
         self.status = status_path(output)
         before = read_status(self.status)
         self.displaced = self._under_way(before)

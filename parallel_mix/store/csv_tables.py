@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +39,12 @@ def read_csv(path: Path, selection: Selection) -> Table:
     }
     if not body:
         raise InputError(f"{path} has a header and no rows.")
-    if not chosen:
+    categories = selection.kind == "categories"
+    if not chosen and not categories:
         numbers = _fast(body, separator, len(names))
         if numbers is not None:
             return Table(numbers, path, columns=header)
-    return _by_cell(path, body, separator, header, names, chosen)
+    return _by_cell(path, body, separator, header, names, chosen, _category if categories else float)
 
 
 def _separator(line: str) -> str:
@@ -60,6 +63,13 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _category(cell: str) -> float:
+    """A number, or one that stands for a text, the same in every file."""
+    if _is_number(cell):
+        return float(cell)
+    return float(int.from_bytes(hashlib.sha256(cell.encode()).digest()[:6], "big"))
 
 
 def _is_header(cells: list[str]) -> bool:
@@ -95,6 +105,7 @@ def _by_cell(
     header: list[str] | None,
     names: list[str],
     chosen: dict[str, int],
+    number: Callable[[str], float],
 ) -> Table:
     table = [_cells(line, separator) for line in body]
     for k, cells in enumerate(table):
@@ -108,7 +119,7 @@ def _by_cell(
             if j in text:
                 continue
             try:
-                numbers[k, j] = np.nan if cell.lower() in MISSING else float(cell)
+                numbers[k, j] = np.nan if cell.lower() in MISSING else number(cell)
             except ValueError:
                 if separator != "," and _is_number(cell.replace(",", ".")):
                     raise InputError(

@@ -48,21 +48,27 @@ def hdf5_written_whole(path: Path) -> Iterator[Any]:
 
 def read_hdf5(path: Path, selection: Selection) -> Table:
     with opened(path) as file:
-        X = as_numbers(_read(file, selection.dataset, path), f"Dataset {selection.dataset!r}", path)
+        X = as_numbers(read_dataset(file, selection.dataset, path), f"Dataset {selection.dataset!r}", path)
         group = file[selection.dataset].parent
-        parts: dict[str, Any] = {}
+        parts = read_names_beside(file, group, selection, path)
         weights = _beside(file, group, selection.weights, "w", path)
         if weights is not None:
             parts["weights_dataset"] = weights
-            parts["w"] = as_numbers(_read(file, weights, path), "The weights", path).ravel()
-        labels = _beside(file, group, selection.labels, "y", path)
-        if labels is not None:
-            parts["y"] = _texts(file, labels, path)
-        for role, asked in (("rows", selection.row_names), ("columns", None)):
-            name = _beside(file, group, asked, role, path)
-            if name is not None:
-                parts[role] = [str(value) for value in _texts(file, name, path)]
+            parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
     return Table(X, path, dataset=selection.dataset, **parts)
+
+
+def read_names_beside(file: Any, group: Any, selection: Selection, path: Path) -> dict[str, Any]:
+    """Known classes and names of rows and columns, where they are beside the data or asked for."""
+    parts: dict[str, Any] = {}
+    labels = _beside(file, group, selection.labels, "y", path)
+    if labels is not None:
+        parts["y"] = _texts(file, labels, path)
+    for role, asked in (("rows", selection.row_names), ("columns", None)):
+        name = _beside(file, group, asked, role, path)
+        if name is not None:
+            parts[role] = [str(value) for value in _texts(file, name, path)]
+    return parts
 
 
 def _beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -> str | None:
@@ -74,7 +80,8 @@ def _beside(file: Any, group: Any, asked: str | None, default: str, path: Path) 
     return f"{group.name}/{default}".replace("//", "/") if default in group else None
 
 
-def _read(file: Any, name: str, path: Path) -> Any:
+def read_dataset(file: Any, name: str, path: Path) -> Any:
+    """Numbers of a dataset, whole."""
     dataset = file.get(name)
     if not isinstance(dataset, h5py.Dataset):
         raise InputError(f"{path} has no dataset {name!r}; it has {_listing(file)}. Choose one with --dataset.")
@@ -90,7 +97,7 @@ def _texts(file: Any, name: str, path: Path) -> Any:
     dataset = file[name]
     if h5py.check_string_dtype(dataset.dtype) is not None:
         return np.array(dataset.asstr()[()])
-    return _read(file, name, path)
+    return read_dataset(file, name, path)
 
 
 def _listing(file: Any) -> str:

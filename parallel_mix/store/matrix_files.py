@@ -8,9 +8,11 @@ so that a late write of an earlier attempt is either of the same bytes or goes t
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,13 @@ def staging_path(output: Path, identity: dict[str, Any]) -> Path:
     return output.with_name(f".{output.name}.{hashlib.sha256(text.encode()).hexdigest()[:12]}.part")
 
 
+def sweep(output: Path) -> None:
+    """Remove what runs of other data or options have left unfinished of this output."""
+    for path in output.absolute().parent.glob(f".{glob.escape(output.name)}.*.part"):
+        if re.fullmatch(r"[0-9a-f]{12}", path.name.split(".")[-2]):
+            path.unlink(missing_ok=True)
+
+
 def check_room(output: Path, shape: tuple[int, int], dtype: str) -> None:
     """Refuse a matrix that the disk has no room for."""
     needed = shape[0] * shape[1] * np.dtype(dtype).itemsize + RESERVE
@@ -99,6 +108,8 @@ def plan(output: Path, shape: tuple[int, int], dtype: str) -> tuple[int, bytes]:
             offset = int(h5py.h5d.create(file.id, DATASET.encode(), kind, space, dcpl=layout).get_offset())
         with trial.open("rb") as raw:
             return offset, raw.read(offset)
+    except RuntimeError as error:  # HDF5 could not make it so long
+        raise InputError(f"{output} cannot be made so large: {error}.") from error
     except OSError as error:
         raise InputError(explain(error, output)) from error
     finally:

@@ -23,10 +23,15 @@ Tree = dict[str, Any]
 
 def write_result(path: Path, kind: str, tree: Tree, data: Tree, record: Tree) -> None:
     """Write the result `tree` under the name of its kind, whole or not at all."""
+    write_tree(path, kind, {"data": data, kind: tree, "run": {f"@{key}": value for key, value in record.items()}})
+
+
+def write_tree(path: Path, kind: str, tree: Tree) -> None:
+    """Write a file of some kind, whole or not at all."""
     with hdf5_written_whole(path) as file:
         file.attrs["kind"] = kind
         file.attrs["format"] = FORMAT
-        put_tree(file, {"data": data, kind: tree, "run": {f"@{key}": value for key, value in record.items()}})
+        put_tree(file, tree)
 
 
 def read_result(path: Path, kind: str) -> Tree:

@@ -30,6 +30,7 @@ FORMATS = {
 HDF5_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "hdf5")
 TEXT_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "csv")
 ROWS_A_CHECK = 65_536
+MISSING_CATEGORY = -(2.0**52)
 
 
 @dataclass
@@ -44,6 +45,12 @@ class Table:
     columns: list[str] | None = None
     dataset: str | None = None  # where X and w are in an HDF5 file
     weights_dataset: str | None = None
+    offsets: NDArray[Any] | None = None  # where X and w are the points of signatures: where each begins
+
+    @property
+    def count(self) -> int:
+        """How many rows, or signatures, there are."""
+        return len(self.X) if self.offsets is None else len(self.offsets) - 1
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,12 @@ class Selection:
     weights: str | None = None
     labels: str | None = None
     row_names: str | None = None
+    kind: str = "numbers"  # or categories (any text, missing ones too), or signatures
+
+    @property
+    def things(self) -> str:
+        """What one of the file's things is called."""
+        return "signature" if self.kind == "signatures" else "row"
 
 
 def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2) -> Table:
@@ -72,7 +85,13 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
         raise InputError(f"{path} is empty.")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path} cannot be read: no permission.")
+    if selection.kind == "signatures":
+        from parallel_mix.store.signature_files import read_signatures
+
+        return read_signatures(path, selection)
     table: Table = _reader(kind)(path, selection)
+    if selection.kind == "categories":
+        table.X = np.where(np.isnan(table.X), MISSING_CATEGORY, table.X)
     check_table(table, least_rows)
     return table
 
@@ -149,4 +168,6 @@ def digest(table: Table) -> str:
         sha.update(np.ascontiguousarray(table.X[start : start + ROWS_A_CHECK], dtype="<f8").tobytes())
     if table.w is not None:
         sha.update(np.ascontiguousarray(table.w, dtype="<f8").tobytes())
+    if table.offsets is not None:
+        sha.update(np.ascontiguousarray(table.offsets, dtype="<i8").tobytes())
     return sha.hexdigest()

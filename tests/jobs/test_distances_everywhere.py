@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import re
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix, signatures
 
 X = blobs(2300, 5, 4)
 
@@ -69,8 +69,7 @@ def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> N
     kept = out.with_name("D.h5.checkpoint")
     while not kept.exists() and process.poll() is None:
         time.sleep(0.02)
-    time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGKILL)
+    subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)  # ranks have process groups of their own
     process.wait()
     assert not out.exists()
     done = parallel_mix(*words, "-o", out)
@@ -79,3 +78,130 @@ def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> N
     assert_same_result(whole, out)
     with h5py.File(out) as file:
         assert file["run"].attrs["reused"] > 0
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inputs")
+    np.save(folder / "rows.npy", X[:300])
+    S = signatures(150, 3, 1)
+    with h5py.File(folder / "signatures.h5", "w") as file:
+        file["values"], file["weights"], file["offsets"] = S.values, S.weights, S.offsets
+    votes = np.random.default_rng(0).choice(["y", "n", "?"], (90, 4))
+    party = np.where(votes[:, 0] == "y", "d", "r")
+    lines = [
+        ",".join(["party", "a", "b", "c", "d"]),
+        *(",".join([p, *row]) for p, row in zip(party, votes, strict=True)),
+    ]
+    (folder / "votes.csv").write_text("\n".join(lines) + "\n")
+    np.savez(folder / "S.npz", S=np.exp(-cdist(X[:80], X[:80])) * np.random.default_rng(1).uniform(0.5, 1, (80, 80)))
+    (folder / "ours.py").write_text(OURS)
+    return folder
+
+
+OURS = """
+import numpy as np
+def taxi(x, y):
+    return np.abs(x - y).sum()
+def skew(x, y):
+    return abs(float(x[0] - 2 * y[0]))
+def words(x, y):
+    return "far"
+def nothing(x, y):
+    return float("nan")
+def broken(x, y):
+    return 1 / 0
+"""
+
+KINDS = {
+    "mallows": ["signatures.h5", "--metric", "mallows"],
+    "irm": ["signatures.h5", "--metric", "irm", "--single"],
+    "vdm": ["votes.csv", "--metric", "vdm", "--labels", "party"],
+    "own": ["rows.npy", "--metric", "ours:taxi"],
+    "own, symmetric": ["rows.npy", "--metric", "ours:taxi", "--symmetric"],
+    "similarity": ["S.npz", "--dataset", "S", "--from-similarity", "inverse", "--symmetrize"],
+    "nearest": ["rows.npy", "--knn", "7"],
+    "new and old": ["rows.npy", "rows.npy", "--metric", "cosine"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_the_same_everywhere(kind: str, inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(inputs)
+    for backend in ("serial1", "serial2", "mpi2", "dask2"):
+        done = parallel_mix("distances", *KINDS[kind], "-o", tmp_path / f"{backend}.h5", backend=backend)
+        assert done.returncode == 0, done.stderr
+        assert_same_result(tmp_path / "serial1.h5", tmp_path / f"{backend}.h5")
+    assert parallel_mix("info", tmp_path / "mpi2.h5").returncode == 0
+
+
+def test_what_the_kinds_hold(inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(inputs)
+    for kind in ("own", "similarity", "nearest", "new and old"):
+        assert parallel_mix("distances", *KINDS[kind], "-o", tmp_path / f"{kind}.h5").returncode == 0
+    rows = X[:300]
+    np.testing.assert_allclose(matrix(tmp_path / "own.h5"), cdist(rows, rows, "cityblock"), rtol=1e-12)
+    np.testing.assert_allclose(matrix(tmp_path / "new and old.h5"), cdist(rows, rows, "cosine"), atol=1e-12)
+    with np.load(inputs / "S.npz") as archive:
+        D = 1.0 / np.maximum(archive["S"], 1e-3)
+    expected = (D + D.T) / 2 * ~np.eye(80, dtype=bool)
+    np.testing.assert_allclose(matrix(tmp_path / "similarity.h5"), expected, rtol=1e-12)
+    with h5py.File(tmp_path / "nearest.h5") as file:
+        order = np.argsort(cdist(rows, rows) + np.diag(np.full(300, np.inf)), axis=1, kind="stable")[:, :7]
+        assert np.array_equal(file["neighbours/indices"], order)
+
+
+BAD = {
+    "unknown": (["rows.npy", "--metric", "cosin"], "There is no metric 'cosin': use one of euclidean"),
+    "no classes": (["rows.npy", "--metric", "vdm"], "vdm needs the known classes"),
+    "no module": (["rows.npy", "--metric", "nowhere:f"], "cannot be imported: ModuleNotFoundError"),
+    "no function": (["rows.npy", "--metric", "ours:f"], "ours has no function 'f'"),
+    "words": (["rows.npy", "--metric", "ours:words"], "ours:words returned 'far' for rows 1 and 1: a number is needed"),
+    "NaN": (["rows.npy", "--metric", "ours:nothing"], "ours:nothing returned nan for rows 1 and 1"),
+    "not symmetric": (["rows.npy", "--metric", "ours:skew", "--symmetric"], "promised to be symmetric, but gives"),
+    "no signatures": (["rows.npy", "--metric", "mallows"], "holds no signatures: give HDF5"),
+    "too many neighbours": (["rows.npy", "--knn", "300"], "There are 299 others to be near to"),
+    "not square": (["rows.npy", "--from-similarity", "bound"], "300 x 5 are no square matrix"),
+    "too large": (["many.npy"], "needs .* GiB, and the disk of .* GiB free. Take --single, --knn"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_wish_is_a_sentence(case: str, inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(inputs)
+    words, sentence = BAD[case]
+    if case == "too large":
+        np.save(inputs / "many.npy", np.zeros((3_000_000, 1)))
+    done = parallel_mix("distances", *words, "-o", tmp_path / "out.h5")
+    assert done.returncode == 2, done.stderr
+    assert re.search(sentence, done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not [path.name for path in tmp_path.iterdir() if path.suffix in (".h5", ".part")]
+
+
+def test_a_function_that_raises_names_the_pair(inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(inputs)
+    done = parallel_mix("distances", "rows.npy", "--metric", "ours:broken", "-o", tmp_path / "out.h5")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert re.search(r"ours:broken was called with rows \d+ and \d+", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"weights": [0.5, 0.4, 1.0]}, r"weights of signature 1 .* add to 0.9, off by -0.1"),
+        ({"weights": [0.5, 0.5, -1.0]}, "Signature 2 .* has a weight that is not above 0"),
+        ({"offsets": [0, 2]}, "must rise from 0 to the number of points, 3"),
+        ({"offsets": [0, 3, 3]}, "by one or more for each signature"),
+        ({"weights": [1.0]}, "shape"),
+    ],
+)
+def test_bad_signatures(change: dict[str, list[float]], sentence: str, tmp_path: Path) -> None:
+    good = {"values": [[0.0], [1.0], [2.0]], "weights": [0.5, 0.5, 1.0], "offsets": [0, 2, 3]}
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        for name, value in {**good, **change}.items():
+            file[name] = np.array(value)
+    done = parallel_mix("distances", tmp_path / "s.h5", "--metric", "mallows", "-o", tmp_path / "o.h5")
+    assert done.returncode == 2
+    assert re.search(sentence, done.stderr), done.stderr

@@ -10,6 +10,8 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.vector_distances import BY_PRODUCT, METRICS, squared_distances, vector_metric
 from tests.conftest import blobs
 
+ALL = slice(None)
+
 
 def by_scipy(name: str, A: np.ndarray, B: np.ndarray, all_rows: np.ndarray) -> np.ndarray:
     if name == "gaussian":  # of kernels of bandwidth 2, in the kernel's own space
@@ -33,7 +35,7 @@ def test_against_scipy(name: str) -> None:
     A, B = rows(name, 70, 1), rows(name, 50, 2)
     both = np.concatenate([A, B])
     metric = vector_metric(name, both, p=3, sigma=2.0)
-    D = metric.tile(metric.prepare(A), metric.prepare(B), same=False)
+    D = metric.tile(metric.prepare(A), ALL, metric.prepare(B), ALL, same=False)
     np.testing.assert_allclose(D, by_scipy(name, A, B, both), rtol=1e-9, atol=1e-12)
 
 
@@ -41,12 +43,12 @@ def test_against_scipy(name: str) -> None:
 def test_symmetric_with_a_zero_diagonal_and_of_no_order(name: str) -> None:
     X = rows(name, 60, 3)
     metric = vector_metric(name, X, p=3, sigma=2.0)
-    D = metric.tile(metric.prepare(X), metric.prepare(X), same=True)
+    D = metric.tile(metric.prepare(X), ALL, metric.prepare(X), ALL, same=True)
     assert np.array_equal(D, D.T)
     assert not D.diagonal().any()
     order = np.random.default_rng(0).permutation(len(X))
     np.testing.assert_allclose(
-        metric.tile(metric.prepare(X[order]), metric.prepare(X[order]), same=True),
+        metric.tile(metric.prepare(X[order]), ALL, metric.prepare(X[order]), ALL, same=True),
         D[np.ix_(order, order)],
         rtol=1e-9,
         atol=1e-12,
@@ -61,7 +63,7 @@ def test_close_pairs_keep_their_digits(offset: float) -> None:
     X[100:200] = X[:100] + 1e-3 * r.normal(size=(100, 8))
     exact = np.sqrt(((X[:, None, :] - X[None, :, :]).astype(np.longdouble) ** 2).sum(axis=2)).astype(float)
     metric = vector_metric("euclidean", X)
-    D = metric.tile(X, X, same=True)
+    D = metric.tile(X, ALL, X, ALL, same=True)
     off = ~np.eye(len(X), dtype=bool)
     assert np.abs(D[off] / exact[off] - 1.0).max() < 1e-10
 

@@ -1,0 +1,70 @@
+"""What is in a file, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from parallel_mix.launch.efficiency import Efficiency
+from parallel_mix.models.distance_checks import examine
+from parallel_mix.models.hmac_result import HmacResult
+from parallel_mix.progress import plural
+from parallel_mix.store.results import kind_of, read_classes, read_record, read_result
+from parallel_mix.store.tables import Selection, read_table
+
+MOST_COLUMNS = 40
+
+
+def of_result(path: Path) -> list[str]:
+    """What was found, and how it was made."""
+    tell = {"hmac": _of_hmac, "distances": _of_distances, "neighbours": _of_neighbours}
+    return [*tell[kind_of(path)](path), "", *_of_run(path)]
+
+
+def _of_hmac(path: Path) -> list[str]:
+    result = HmacResult.from_tree(read_result(path, "hmac"))
+    lines = [f"{path}: clustering by mode association (hmac)", *result.summary()]
+    known = read_classes(path) or []
+    return [*lines, result.agreement(known)] if len(set(known)) > 1 else lines
+
+
+def _of_distances(path: Path) -> list[str]:
+    from parallel_mix.store.matrix_files import MatrixReader
+
+    matrix = MatrixReader(path)
+    return [f"{path}: distances ({matrix.metric})", *examine(matrix).lines()]
+
+
+def _of_neighbours(path: Path) -> list[str]:
+    distances = read_result(path, "neighbours")["distances"]
+    (n, k), near, far = distances.shape, distances[:, 0].mean(), distances[:, -1].mean()
+    return [
+        f"{path}: {k} nearest neighbours of {n:,}",
+        f"mean distance {near:.6g} to the first, {far:.6g} to the last",
+    ]
+
+
+def _of_run(path: Path) -> list[str]:
+    record = read_record(path)
+    lines = [
+        f"made {record['started']} on {record['host']} by `{record['command_line']}`",
+        f"backend {record['backend']}, {record['workers']} at a time, {record['seconds']:.1f} s, attempt "
+        f"{record['attempts']}, {record['reused']:g} {record.get('unit', 'ascents')} reused, seed {record['seed']}",
+    ]
+    if "efficiency" not in record:
+        return lines
+    efficiency = Efficiency.from_record(record["efficiency"])
+    return [*lines, efficiency.summary(), *efficiency.table()]
+
+
+def of_table(path: Path, selection: Selection) -> list[str]:
+    """Rows, columns, and their range."""
+    table = read_table(path, selection)
+    n, d = table.X.shape
+    lines = [f"{path}: a table of {n:,} rows and {plural(d, 'column')}"]
+    lines += [f"  with {name}" for name in ("w", "y", "rows") if getattr(table, name) is not None]
+    lines.append(f"  {'column':<16} {'lowest':>12} {'mean':>12} {'highest':>12} {'sd':>12}")
+    for k, column in enumerate(table.X.T[:MOST_COLUMNS]):
+        name = table.columns[k] if table.columns else str(k)
+        sd = column.std(ddof=1)
+        lines.append(f"  {name[:16]:<16} {column.min():12.5g} {column.mean():12.5g} {column.max():12.5g} {sd:12.5g}")
+    return lines + ([f"  ... and {d - MOST_COLUMNS} more"] if d > MOST_COLUMNS else [])
