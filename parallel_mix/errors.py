@@ -18,6 +18,10 @@ class InputError(ParallelMixError, ValueError):
     exit_code = 2
 
 
+class UserFunctionError(InputError):
+    """A function of the user's own returned what it must not, on whatever worker."""
+
+
 class Stopped(ParallelMixError):
     """A signal asked for a stop; what was finished is in the checkpoint."""
 
@@ -50,7 +54,7 @@ class Failure:
     worker: str
     error: str
     traceback: str
-    bad_input: bool = False  # the user's, not the program's fault
+    users_fault: bool = False  # a `UserFunctionError`
 
 
 class TaskError(ParallelMixError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +50,7 @@ class MatrixJob(PairsJob):
         offset, header = plan(job.output, self.shape, dtype)
         identity = {**self.decided, "old": digest(self.old), "offset": offset}
         path = staging_path(job.output, {**identity, "new": job.digest})
-        file = MatrixFile(str(path.absolute()), offset, self.shape, dtype)
+        file = MatrixFile(str(path.absolute()), offset, self.shape, dtype, socket.gethostname())
         job.unit = "tiles"
         job.without_checkpoint = path
         run = job.start(identity)

@@ -91,6 +91,9 @@ class Sink(Protocol):
     def put(self, row: int, column: int, values: np.ndarray) -> None:
         """Keep a tile whose first entry is at (row, column)."""
 
+    def sync(self) -> None:
+        """Make sure of all that was put from rank 0's host."""
+
 
 @dataclass(frozen=True)
 class PairsRecipe:
@@ -164,6 +167,8 @@ def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None,
         return float(done.sum()), float(len(tiles)), f"{shape[0]:,} x {shape[1]:,}, tile {int(done.sum())}/{len(tiles)}"
 
     def ledger() -> State:
+        if home is not None:  # first the tiles, then the word that they are there
+            home.sync()
         return {"done": int(done.sum()), "tiles": done}
 
     try:
@@ -187,6 +192,9 @@ class SharedArray:
     def put(self, row: int, column: int, values: np.ndarray) -> None:
         m, k = values.shape
         self.values[row : row + m, column : column + k] = values
+
+    def sync(self) -> None:
+        """Memory needs none."""
 
 
 def pairwise(

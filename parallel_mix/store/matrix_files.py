@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,10 @@ class MatrixFile:
     offset: int
     shape: tuple[int, int]
     dtype: str
+    host: str  # rank 0's
 
     def put(self, row: int, column: int, values: np.ndarray) -> None:
-        """Write a tile in place and see it to the disk."""
+        """Write a tile in place; from another host than rank 0's, see it to the disk, too."""
         values = np.ascontiguousarray(values, dtype=self.dtype)
         content, width = values.data.cast("B"), values.shape[1] * values.itemsize
         try:
@@ -52,11 +54,20 @@ class MatrixFile:
                 else:
                     for k in range(len(values)):
                         _write(file, content[k * width : (k + 1) * width], self._at(row + k, column))
-                os.fdatasync(file)
+                if socket.gethostname() != self.host:
+                    os.fdatasync(file)
             finally:
                 os.close(file)
         except OSError as error:
             raise InputError(explain(error, Path(self.path))) from error
+
+    def sync(self) -> None:
+        """See to the disk what this host has written."""
+        file = os.open(self.path, os.O_WRONLY)
+        try:
+            os.fdatasync(file)
+        finally:
+            os.close(file)
 
     def _at(self, row: int, column: int) -> int:
         return self.offset + (row * self.shape[1] + column) * np.dtype(self.dtype).itemsize
