@@ -51,7 +51,7 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.models.pairwise import Metric, input_kind, metric_for
     from parallel_mix.store.tables import Selection
 
-    decided: dict[str, Any] = {"metric": options.metric, "p": options.p, "sigma": options.sigma}
+    decided: dict[str, Any] = {key: getattr(options, key) for key in ("metric", "p", "sigma", "symmetric")}
     if options.from_similarity:
         decided = {"metric": f"from similarity: {options.from_similarity}", "symmetrize": options.symmetrize}
     decided |= {"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"}
@@ -61,14 +61,15 @@ def work(options: Options, backend: Backend) -> None:
         new = job.read(options.input, least_rows=1 if options.old else 2)
         old = new if options.old is None else job.read(options.old, least_rows=1)
         new, old = as_compared(kind, new, old)
-        other = None if old is new else new.X
-        metric: Metric = metric_for(options.metric, old.X, other, options.p, options.sigma, options.symmetric)
+        metric: Metric
         if options.from_similarity:
             metric = from_similarity(options.from_similarity, new.X, options.symmetrize)
+        else:
+            other = None if old is new else new.X
+            metric = metric_for(options.metric, old.X, other, options.p, options.sigma, options.symmetric)
         pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)
         if options.dry_run:
-            n, m = pairs.shape
-            job.progress.say(f"Would write {pairs.would} of {n:,} against {m:,} ({decided['metric']}).")
+            job.progress.say(pairs.intention())
             return
         pairs.run(metric, options.gather)
 

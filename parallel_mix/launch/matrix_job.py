@@ -19,10 +19,17 @@ from parallel_mix.store.tables import Table, digest
 class PairsJob:
     """What both kinds of result have in common."""
 
+    would: str
+
     def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
         self.job, self.new, self.old, self.decided = job, new, old, decided
         self.shape = new.count, old.count
         job.digest = digest(new)
+
+    def intention(self) -> str:
+        """What a dry run says."""
+        n, m = self.shape
+        return f"Would write {self.would} of {n:,} against {m:,} ({self.decided['metric']})."
 
     def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
         """What workers compare, and how."""

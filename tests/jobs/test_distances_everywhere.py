@@ -205,3 +205,21 @@ def test_bad_signatures(change: dict[str, list[float]], sentence: str, tmp_path:
     done = parallel_mix("distances", tmp_path / "s.h5", "--metric", "mallows", "-o", tmp_path / "o.h5")
     assert done.returncode == 2
     assert re.search(sentence, done.stderr), done.stderr
+
+
+def test_a_checkpoint_of_a_symmetric_run_is_not_taken_for_another(
+    inputs: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(inputs)
+    (inputs / "late.py").write_text(
+        "from ours import taxi\ndef f(x, y):\n    return taxi(x, y) if x[0] < 1e9 else 1 / 0\n"
+    )
+    words = ["distances", "far.npy", "--metric", "late:f", "--checkpoint-every", "0", "--threads", "1"]
+    far = X[:300].copy()
+    far[-1, 0] = 2e9
+    np.save(inputs / "far.npy", far)
+    assert parallel_mix(*words, "--symmetric", "-o", tmp_path / "D.h5").returncode == 1
+    assert (tmp_path / "D.h5.checkpoint").exists()
+    done = parallel_mix(*words, "-o", tmp_path / "D.h5")
+    assert done.returncode == 2
+    assert "symmetric was True, is False" in done.stderr
