@@ -39,14 +39,9 @@ def taking_turns(ways: dict[str, Callable[[], Any]], times: int = 4) -> dict[str
 
 
 def on(workers: int, *words: Any, **more: Any) -> np.ndarray:
-    """`pairwise` on so many processes, into memory they share."""
-    from parallel_mix.models import pairwise as module
-
-    result = module.SharedArray((len(words[0]), len(words[0])))
-    metric = module.metric_for(more.get("metric", "euclidean"), getattr(words[0], "values", words[0]), None)
-    with SerialBackend(workers) as backend:
-        module.compute_tiles(module.PairsRecipe(module.Held(words[0]), None, metric, result), backend)
-    return result.values
+    """`pairwise` on so many threads."""
+    with SerialBackend(workers, forked=False) as backend:
+        return np.asarray(pairwise(*words, **more, backend=backend))
 
 
 def euclidean(folder: Path) -> None:

@@ -47,26 +47,26 @@ def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.kernels.other_distances import from_similarity
     from parallel_mix.launch.job import Job
-    from parallel_mix.launch.matrix_job import MatrixJob, NeighboursJob, as_compared
-    from parallel_mix.models.pairwise import Metric, input_kind, metric_for
+    from parallel_mix.launch.matrix_job import MatrixJob, NeighboursJob, as_compared, things_in
+    from parallel_mix.models.pairwise import input_kind, metric_for
+    from parallel_mix.models.tiles import Metric
     from parallel_mix.store.tables import Selection
 
     decided: dict[str, Any] = {key: getattr(options, key) for key in ("metric", "p", "sigma", "symmetric")}
     if options.from_similarity:
         decided = {"metric": f"from similarity: {options.from_similarity}", "symmetrize": options.symmetrize}
     decided |= {"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"}
-    kind = input_kind(options.metric)
+    kind = "matrix" if options.from_similarity else input_kind(options.metric)
     selection = Selection(options.dataset, None, options.labels, options.row_names, kind)
     with Job("distances", options, backend, selection) as job:
         new = job.read(options.input, least_rows=1 if options.old else 2)
         old = new if options.old is None else job.read(options.old, least_rows=1)
         new, old = as_compared(kind, new, old)
-        metric: Metric
         if options.from_similarity:
-            metric = from_similarity(options.from_similarity, new.X, options.symmetrize)
+            metric: Metric = from_similarity(options.from_similarity, new.survey, options.symmetrize)
         else:
-            other = None if old is new else new.X
-            metric = metric_for(options.metric, old.X, other, options.p, options.sigma, options.symmetric)
+            things = things_in(old), None if old is new else things_in(new)
+            metric = metric_for(options.metric, *things, options.p, options.sigma, options.symmetric)
         pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)
         if options.dry_run:
             job.progress.say(pairs.intention())

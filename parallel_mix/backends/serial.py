@@ -12,12 +12,16 @@ from parallel_mix.backends.usage import Usage
 
 
 class SerialBackend(Backend):
-    """One compute thread in this process, or a forked process for each core where there are more."""
+    """One compute thread in this process, or a forked process for each core where there are more.
+
+    `forked=False`: compute threads for all cores, for kernels that leave the interpreter lock to each other.
+    """
 
     name = "serial"
 
-    def __init__(self, threads: int | None = None, stop: StopFlag | None = None) -> None:
+    def __init__(self, threads: int | None = None, stop: StopFlag | None = None, forked: bool = True) -> None:
         super().__init__(stop)
+        self.forked = forked
         self.size = threads or available_cores()
         self._blas = one_blas_thread()
         self._pool: ComputeThreads | ComputeProcesses | None = None
@@ -27,7 +31,9 @@ class SerialBackend(Backend):
         self._end_pool()
         context = recipe.load()
         self._pool = (
-            ComputeProcesses(self.size, context) if self.size > 1 else ComputeThreads(1, "this process", context)
+            ComputeProcesses(self.size, context)
+            if self.forked and self.size > 1
+            else ComputeThreads(self.size, "this process", context)
         )
 
     def _begin(self, kernel: Kernel) -> None:

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,16 +26,18 @@ class CallableMetric:
 
     name: str
     symmetric: bool
-    side = 64
+    function: Callable[[Array, Array], Any] | None = None  # instead of one that is imported by its name
+    block = 1
+    frees_lock = False
 
     def prepare(self, X: Array) -> Array:
         """Nothing is to be done to them."""
         return X
 
-    def tile(self, new: Array, rows: slice, old: Array, columns: slice, same: bool) -> Array:
-        """Distances between some of the new rows and some of the old; `same`: of some with themselves."""
-        function = imported(self.name)
-        half = same and self.symmetric
+    def tile(self, new: Array, rows: slice, old: Array, columns: slice, own: bool) -> Array:
+        """Distances between some of the new rows and some of the old; `own`: the new are the old."""
+        function = self.function or imported(self.name)
+        half = own and self.symmetric and rows == columns
         D = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
         for i, a in enumerate(range(rows.start, rows.stop)):
             for j, b in enumerate(range(columns.start, columns.stop)):
@@ -89,36 +91,51 @@ def imported(name: str) -> Callable[[Array, Array], Any]:
 
 @dataclass(frozen=True)
 class FromSimilarity:
-    """bound - S or 1/S, of the entries of a square matrix; 0 on the diagonal."""
+    """bound - S or 1/S, of the entries of a square matrix; 0 on the diagonal.
+
+    The matrix may be anything that is sliced as an array is.
+    """
 
     name: str  # bound or inverse
     bound: float
     symmetrize: bool
-    symmetric = False
-    side = 1024
+    symmetric = False  # nothing is gained by a half: reading is all the work
+    block = 1
+    frees_lock = True
 
-    def prepare(self, S: Array) -> Array:
+    def prepare(self, S: Any) -> Any:
         """Nothing is to be done to it."""
         return S
 
-    def tile(self, S: Array, rows: slice, _: Array, columns: slice, same: bool) -> Array:
+    def tile(self, S: Any, rows: slice, _: Any, columns: slice, own: bool) -> Array:
         """The entries of some rows and columns as distances."""
         D = self._distance(S[rows, columns])
         if self.symmetrize:
             D = (D + self._distance(S[columns, rows]).T) / 2.0
-        if same:
-            np.fill_diagonal(D, 0.0)
+        on_it = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+        D[on_it - rows.start, on_it - columns.start] = 0.0
         return D
 
     def _distance(self, S: Array) -> Array:
         return self.bound - S if self.name == "bound" else 1.0 / np.maximum(S, LEAST_SIMILARITY)
 
 
-def from_similarity(name: str, S: Array, symmetrize: bool) -> FromSimilarity:
-    """The conversion of a square matrix; the bound is its largest entry."""
-    if S.shape[0] != S.shape[1]:
-        raise InputError(f"Similarities of {S.shape[0]} x {S.shape[1]} are no square matrix.")
-    if name == "inverse" and (S < 0).any():
-        i, j = (int(k) for k in np.argwhere(S < 0)[0])
-        raise InputError(f"The similarity of rows {i + 1} and {j + 1} is {S[i, j]:g}: below 0 it has no inverse.")
-    return FromSimilarity(name, float(S.max()), symmetrize)
+class Known(Protocol):
+    """What one pass over a matrix tells."""
+
+    @property
+    def lowest(self) -> float: ...
+
+    @property
+    def lowest_at(self) -> tuple[int, int]: ...
+
+    @property
+    def highest(self) -> float: ...
+
+
+def from_similarity(name: str, known: Known, symmetrize: bool) -> FromSimilarity:
+    """The conversion of a matrix of which so much is known; the bound is its largest entry."""
+    if name == "inverse" and known.lowest < 0:
+        i, j = known.lowest_at
+        raise InputError(f"The similarity of rows {i + 1} and {j + 1} is {known.lowest:g}: below 0 it has no inverse.")
+    return FromSimilarity(name, known.highest, symmetrize)

@@ -6,7 +6,9 @@ from one matrix product,
     |a - b|^2 = [-2 a, |a|^2, 1] . [b, 1, |b|^2]        (rows centred on the data, so that the squares are small)
 
 whose error is a few roundings of |a|^2 + |b|^2. Pairs closer than that allows are taken again as plain differences of
-the rows as they were given. The other metrics are SciPy's.
+the rows as they were given. Products are taken in blocks that begin at multiples of `BLOCK`, and below the diagonal as
+the transpose of those above it: so a distance is the same to the last bit in every tile, and the other way round. The
+other metrics are SciPy's.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 
+BLOCK = 256
 CLOSE = 1e-4
 """Pairs with |a - b|^2 below this part of |a|^2 + |b|^2 are taken again: the product's error is then 1e-11 of them."""
 MANY = 8
@@ -29,20 +32,48 @@ METRICS = BY_PRODUCT + BY_SCIPY
 
 
 @dataclass(frozen=True)
+class Vectors:
+    """Rows ready to be compared."""
+
+    given: np.ndarray
+    augmented: Array  # [b, 1, |b|^2], b centred; nothing where no product is taken
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+
+@dataclass(frozen=True)
 class VectorMetric:
     """A metric on vectors with what it needs to know of all data."""
 
     name: str
     symmetric = True
-    side = 1024
+    frees_lock = True
     centre: Array  # of the data as compared
     p: float = 2.0  # minkowski
     sigma: float = 1.0  # gaussian
     whiten: Array | None = None  # mahalanobis: L with L L^T the inverse of the covariance, of X - shift
     shift: Array | float = 0.0
 
-    def prepare(self, X: Array) -> np.ndarray:
+    @property
+    def block(self) -> int:
+        """Tiles begin at multiples of this."""
+        return 1 if self.name in BY_SCIPY else BLOCK
+
+    def prepare(self, X: Array) -> Vectors:
         """The rows as they are compared."""
+        rows = self.as_compared(X)
+        if self.name in BY_SCIPY:
+            return Vectors(rows, np.empty((0, 0)))
+        n, d = rows.shape
+        augmented = np.empty((n, d + 2))
+        b = np.subtract(rows, self.centre, out=augmented[:, :d])
+        augmented[:, d] = 1.0
+        np.einsum("ij,ij->i", b, b, out=augmented[:, d + 1])
+        return Vectors(rows, augmented)
+
+    def as_compared(self, X: Array) -> np.ndarray:
+        """The rows that plain differences are taken of."""
         if self.name == "correlation":
             X = X - X.mean(axis=1, keepdims=True)
         if self.name in ("cosine", "correlation"):
@@ -51,15 +82,32 @@ class VectorMetric:
             return np.asarray((X - self.shift) @ self.whiten)
         return X != 0 if self.name == "jaccard" else X
 
-    def tile(self, new: Array, rows: slice, old: Array, columns: slice, same: bool) -> Array:
-        """Distances between prepared rows; `same`: of rows with themselves, symmetric to the last bit."""
-        A, B = new[rows], old[columns]
+    def tile(self, new: Vectors, rows: slice, old: Vectors, columns: slice, own: bool) -> Array:
+        """Distances between prepared rows; `own`: the new are the old."""
         if self.name in BY_SCIPY:
             from scipy.spatial.distance import cdist
 
             more = {"p": self.p} if self.name == "minkowski" else {}
-            return np.asarray(cdist(A, B, self.name, **more))
-        S = squared_distances(A, B, self.centre)
+            return np.asarray(cdist(new.given[rows], old.given[columns], self.name, **more))
+        D = np.empty((rows.stop - rows.start, columns.stop - columns.start))
+        for a in range(rows.start, rows.stop, BLOCK):
+            some = slice(a, min(a + BLOCK, rows.stop))
+            left = left_factor(new.augmented[some])
+            for c in range(columns.start, columns.stop, BLOCK):
+                others = slice(c, min(c + BLOCK, columns.stop))
+                part = D[a - rows.start : some.stop - rows.start, c - columns.start : others.stop - columns.start]
+                if own and c < a:
+                    part[...] = self._from_squares(squared_distances(old, others, new, some)).T
+                    continue
+                S = self._from_squares(squared_distances(new, some, old, others, left))
+                if own and c == a:
+                    S = np.triu(S, 1)
+                    S += S.T
+                part[...] = S
+        return D
+
+    def _from_squares(self, S: Array) -> Array:
+        """The distances that belong to squared Euclidean ones."""
         if self.name in ("euclidean", "mahalanobis"):
             np.sqrt(S, out=S)
         elif self.name in ("cosine", "correlation"):
@@ -69,28 +117,31 @@ class VectorMetric:
             np.expm1(S, out=S)
             S *= -2.0
             np.sqrt(S, out=S)
-        if same:
-            S = np.triu(S, 1)
-            S += S.T
         return S
 
 
-def squared_distances(A: Array, B: Array, centre: Array) -> Array:
-    """|a - b|^2 for all rows."""
-    a, b = A - centre, B - centre
-    na, nb = np.einsum("ij,ij->i", a, a), np.einsum("ij,ij->i", b, b)
-    left = np.column_stack([-2.0 * a, na, np.ones(len(a))])
-    right = np.column_stack([b, np.ones(len(b)), nb])
-    S: Array = left @ right.T
-    close = CLOSE * (na + nb.max(initial=0.0))[:, None] > S
+def left_factor(augmented: Array) -> Array:
+    """[-2 a, |a|^2, 1] from [a, 1, |a|^2]."""
+    left = np.empty_like(augmented)
+    np.multiply(augmented[:, :-2], -2.0, out=left[:, :-2])
+    left[:, -2], left[:, -1] = augmented[:, -1], 1.0
+    return left
+
+
+def squared_distances(new: Vectors, rows: slice, old: Vectors, columns: slice, left: Array | None = None) -> Array:
+    """|a - b|^2 for some rows of each; `left` is the left factor of the new ones, where it is at hand."""
+    right = old.augmented[columns]
+    S: Array = (left_factor(new.augmented[rows]) if left is None else left) @ right.T
+    near = CLOSE * (new.augmented[rows, -1] + right[:, -1].max(initial=0.0))
+    close = near[:, None] > S
     count = np.count_nonzero(close)
     if MANY * count > close.size:
         from scipy.spatial.distance import cdist
 
-        return np.asarray(cdist(A, B, "sqeuclidean"))
+        return np.asarray(cdist(new.given[rows], old.given[columns], "sqeuclidean"))
     if count:
         i, j = np.nonzero(close)
-        gaps = A[i] - B[j]
+        gaps = new.given[rows][i] - old.given[columns][j]
         S[i, j] = np.einsum("ij,ij->i", gaps, gaps)
     return S
 
@@ -118,7 +169,7 @@ def vector_metric(name: str, X: Array, p: float = 2.0, sigma: float = 1.0) -> Ve
     metric = VectorMetric(name, np.zeros(d), p, sigma, whiten, 0.0 if shift is None else shift)
     if name in BY_SCIPY:
         return metric
-    rows = metric.prepare(X)
+    rows = metric.as_compared(X)
     return replace(metric, centre=rows.min(axis=0) / 2 + rows.max(axis=0) / 2)
 
 

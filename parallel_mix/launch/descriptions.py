@@ -8,7 +8,8 @@ from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.progress import plural
-from parallel_mix.store.results import kind_of, read_classes, read_record, read_result
+from parallel_mix.store.results import kind_of, read_attributes, read_classes, read_record, read_result
+from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Selection, read_table
 
 MOST_COLUMNS = 40
@@ -28,10 +29,8 @@ def _of_hmac(path: Path) -> list[str]:
 
 
 def _of_distances(path: Path) -> list[str]:
-    from parallel_mix.store.matrix_files import MatrixReader
-
-    matrix = MatrixReader(path)
-    return [f"{path}: distances ({matrix.metric})", *examine(matrix).lines()]
+    matrix, metric = StoredMatrix.of(path, "distances"), read_attributes(path)["metric"]
+    return [f"{path}: distances ({metric})", *examine(matrix).lines()]
 
 
 def _of_neighbours(path: Path) -> list[str]:

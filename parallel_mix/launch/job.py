@@ -61,10 +61,10 @@ class Job:
         """The input table, checked."""
         table = read_table(path, self.selection, least_rows)
         self.digest = digest(table)
-        n, d = table.count, table.X.shape[1]
+        d = len(table.X) if table.matrix is not None else table.X.shape[1]
+        found = plural(table.count, self.selection.things) + (f", {plural(d, 'column')}" if d else "")
         backend = self.backend
-        at_once = f"{backend.name}, {backend.size} at a time"
-        self.progress.say(f"{path}: {plural(n, self.selection.things)}, {plural(d, 'column')}; {at_once}")
+        self.progress.say(f"{path}: {found}; {backend.name}, {backend.size} at a time")
         if backend.name == "serial" and backend.size > (cores := available_cores()):
             self.progress.say(f"{backend.size} at a time share {plural(cores, 'core')}: fewer would be faster.")
         return table

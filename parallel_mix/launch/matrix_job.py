@@ -9,7 +9,8 @@ from typing import Any
 from parallel_mix.errors import InputError
 from parallel_mix.launch.job import Job
 from parallel_mix.models.neighbours import find_neighbours
-from parallel_mix.models.pairwise import Metric, PairsRecipe, by_class, compute_tiles, source_of
+from parallel_mix.models.pairwise import by_class, signatures_of
+from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
 from parallel_mix.store.checkpoints import checkpoint_path
 from parallel_mix.store.matrix_files import MatrixFile, check_room, finish, lay_out, plan, staging_path, sweep, take_up
 from parallel_mix.store.results import write_tree
@@ -33,9 +34,12 @@ class PairsJob:
 
     def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
         """What workers compare, and how."""
-        tables = [(self.old, "rows")] + ([] if self.new is self.old else [(self.new, "new")])
-        found = [source_of(t, None if t.offsets is not None else self.job.source(t, name)) for t, name in tables]
-        return PairsRecipe(found[0], found[1] if found[1:] else None, metric, sink)
+        new = None if self.new is self.old else self._source(self.new, "new")
+        return PairsRecipe(self._source(self.old, "rows"), new, metric, sink)
+
+    def _source(self, table: Table, name: str) -> ThingSource:
+        rows_of_numbers = table.X.shape[1] and table.offsets is None
+        return RowsOf(self.job.source(table, name)) if rows_of_numbers else Held(things_in(table))
 
     def rest(self) -> dict[str, Any]:
         """What goes into the file beside the numbers."""
@@ -68,6 +72,7 @@ class MatrixJob(PairsJob):
             sweep(job.output)
             lay_out(file, header)
         compute_tiles(self.recipe(metric, None if gather or alone else file), backend, run, file)
+        file.sync()
         finish(file, job.output, "distances", self.rest())
         job.finish()
 
@@ -88,6 +93,13 @@ class NeighboursJob(PairsJob):
         tree = {"neighbours": {"indices": indices, "distances": distances}}
         write_tree(self.job.output, "neighbours", tree | self.rest())
         self.job.finish()
+
+
+def things_in(table: Table) -> Any:
+    """What of a table is compared."""
+    if table.offsets is not None:
+        return signatures_of(table.X, table.w, table.offsets)
+    return next(things for things in (table.texts, table.matrix, table.X) if things is not None)
 
 
 def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:

@@ -9,24 +9,24 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import TaskError
 from parallel_mix.kernels.density import Array
-from parallel_mix.models.pairwise import Pairs, PairsRecipe
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.tiles import Layout, Pairs, PairsRecipe, measured
 
 Nearest = tuple[np.ndarray, Array]
 """Indices (m, k) and distances (m, k), by rising distance, of equals the lowest index."""
 
 
-def nearest_of_stripe(pairs: Pairs, stripe: tuple[int, int], k: int) -> Nearest:
+def nearest_of_stripe(pairs: Pairs, stripe: tuple[int, int], k: int, width: int) -> Nearest:
     """The k nearest of some rows; a row is not its own neighbour."""
     a, b = stripe
-    n, side = len(pairs.old), pairs.metric.side
+    n = len(pairs.old)
     indices, distances = np.zeros((b - a, 0), dtype=np.int64), np.zeros((b - a, 0))
-    for c in range(0, n, side):
-        d = min(c + side, n)
-        own = pairs.own and a == c
-        D = pairs.metric.tile(pairs.new, slice(a, b), pairs.old, slice(c, d), own)
-        if own:
-            np.fill_diagonal(D, np.inf)
+    for c in range(0, n, width):
+        d = min(c + width, n)
+        D = pairs.metric.tile(pairs.new, slice(a, b), pairs.old, slice(c, d), pairs.own)
+        if pairs.own:
+            itself = np.arange(max(a, c), min(b, d))
+            D[itself - a, itself - c] = np.inf
         few = lowest(D, k)
         indices = np.concatenate([indices, few + c], axis=1)
         distances = np.concatenate([distances, np.take_along_axis(D, few, axis=1)], axis=1)
@@ -49,23 +49,32 @@ def lowest(D: Array, k: int) -> np.ndarray:
 def find_neighbours(recipe: PairsRecipe, k: int, backend: Backend, run: Run | None = None) -> Nearest:
     """The k nearest old things of each (new) one."""
     run = run or QuietRun()
-    n, side = len(recipe.new or recipe.old), recipe.metric.side
-    stripes = [(a, min(a + side, n)) for a in range(0, n, side)]
-    state = run.restored() or {}
-    done = np.array(state.get("stripes", np.zeros(len(stripes))), dtype=bool)
-    indices = np.array(state.get("indices", np.zeros((n, k))), dtype=np.int64)
-    distances = np.array(state.get("distances", np.zeros((n, k))), dtype=np.float64)
-    left = np.flatnonzero(~done)
+    n, m = recipe.shape
+    state = run.restored()
     backend.share(recipe)
+    if state is None:
+        layout = Layout.of_neighbours((n, m), recipe.metric.block, measured(backend))
+        state = {"stripes": [], "indices": np.zeros((n, k)), "distances": np.zeros((n, k))}
+    else:
+        layout = Layout.from_numbers(state["layout"])
+    stripes = [(a, min(a + layout.height, n)) for a in range(0, n, layout.height)]
+    done = np.zeros(len(stripes), dtype=bool)
+    done[: len(state["stripes"])] = state["stripes"]
+    indices = np.array(state["indices"], dtype=np.int64)
+    distances = np.array(state["distances"], dtype=np.float64)
+    left = np.flatnonzero(~done)
 
     def how_far() -> HowFar:
         return float(done.sum()), float(len(stripes)), f"{k} nearest, stripe {int(done.sum())}/{len(stripes)}"
 
     def ledger() -> State:
-        return {"done": int(done.sum()), "stripes": done, "indices": indices, "distances": distances}
+        found = {"stripes": done, "indices": indices, "distances": distances}
+        return {"done": int(done.sum()), "layout": layout.as_numbers(), **found}
 
+    run.offer(ledger)
+    kernel = partial(nearest_of_stripe, k=k, width=layout.width)
     try:
-        for number, found in backend.map(partial(nearest_of_stripe, k=k), [stripes[s] for s in left]):
+        for number, found in backend.map(kernel, [stripes[s] for s in left]):
             span = slice(*stripes[left[number]])
             indices[span], distances[span] = found
             done[left[number]] = True

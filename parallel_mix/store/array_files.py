@@ -12,35 +12,35 @@ from parallel_mix.store.tables import Selection, Table, as_numbers
 
 
 def read_npy(path: Path, selection: Selection) -> Table:
-    return Table(as_numbers(_load(path), "The array", path), path)
+    return Table(as_numbers(load(path), "The array", path), path)
 
 
 def read_npz(path: Path, selection: Selection) -> Table:
-    archive = _load(path)
+    archive = load(path)
     names = list(archive.files)
-    data = selection.dataset if selection.dataset in names else _only_array(names, selection.dataset, path)
+    data = selection.dataset if selection.dataset in names else only_array(names, selection.dataset, path)
     parts: dict[str, Any] = {}
     for role, name in (("w", selection.weights or "w"), ("y", selection.labels or "y")):
         asked = selection.weights if role == "w" else selection.labels
         if name in names:
-            parts[role] = _member(archive, name, path)
+            parts[role] = member(archive, name, path)
         elif asked:
             raise InputError(f"{path} has no array {name!r}; it has {', '.join(names)}.")
     for role, name in (("rows", selection.row_names or "rows"), ("columns", "columns")):
         if name in names:
-            parts[role] = [str(value) for value in _member(archive, name, path)]
+            parts[role] = [str(value) for value in member(archive, name, path)]
     if "w" in parts:
         parts["w"] = as_numbers(parts["w"], "The weights", path).ravel()
-    return Table(as_numbers(_member(archive, data, path), f"The array {data!r}", path), path, **parts)
+    return Table(as_numbers(member(archive, data, path), f"The array {data!r}", path), path, **parts)
 
 
-def _only_array(names: list[str], wanted: str, path: Path) -> str:
+def only_array(names: list[str], wanted: str, path: Path) -> str:
     if len(names) == 1:
         return names[0]
     raise InputError(f"{path} has no array {wanted!r}; it has {', '.join(names) or 'none'}. Choose one with --dataset.")
 
 
-def _load(path: Path) -> Any:
+def load(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except ValueError as error:
@@ -51,7 +51,7 @@ def _load(path: Path) -> Any:
         raise InputError(f"{path} is damaged: {error}.") from error
 
 
-def _member(archive: Any, name: str, path: Path) -> Any:
+def member(archive: Any, name: str, path: Path) -> Any:
     try:
         return archive[name]
     except ValueError as error:
@@ -69,16 +69,21 @@ def _why(path: Path, error: ValueError, name: str = "") -> str:
     return f"{what} is damaged: {error}."
 
 
-def read_parquet(path: Path, selection: Selection) -> Table:
+def parquet_table(path: Path) -> Any:
+    """The content of a parquet file."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise InputError("Reading parquet needs pyarrow: pip install 'parallel-mix[parquet]'.") from None
     try:
-        content = pyarrow.parquet.read_table(path)
+        return pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{path} is damaged or no parquet file: {str(error).rstrip('.')}.") from error
+
+
+def read_parquet(path: Path, selection: Selection) -> Table:
+    content = parquet_table(path)
     names = list(content.column_names)
     chosen: dict[str, str] = {}
     for role, name in (("w", selection.weights), ("y", selection.labels), ("rows", selection.row_names)):

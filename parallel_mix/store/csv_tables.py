@@ -20,20 +20,14 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 
 def read_csv(path: Path, selection: Selection) -> Table:
     """Read a csv file: numbers fast, anything else cell by cell so that the error can name the cell."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from error
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    if not lines:
-        raise InputError(f"{path} is empty.")
-    separator = _separator(lines[0])
-    first = _cells(lines[0], separator)
+    lines = lines_of(path)
+    separator = separator_of(lines[0])
+    first = cells_of(lines[0], separator)
     header = first if _is_header(first) else None
     body = lines[1:] if header else lines
     names = header or [str(k + 1) for k in range(len(first))]
     chosen = {
-        role: _column(name, names, path)
+        role: column_number(name, names, path)
         for role, name in (("w", selection.weights), ("y", selection.labels), ("rows", selection.row_names))
         if name is not None
     }
@@ -47,11 +41,23 @@ def read_csv(path: Path, selection: Selection) -> Table:
     return _by_cell(path, body, separator, header, names, chosen, _category if categories else float)
 
 
-def _separator(line: str) -> str:
+def lines_of(path: Path, plain: bool = False) -> list[str]:
+    """The lines of a file; without blank ones and remarks, unless they are to be taken as they are."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from error
+    lines = [line for line in text.splitlines() if plain or (line.strip() and not line.lstrip().startswith("#"))]
+    if not lines:
+        raise InputError(f"{path} is empty.")
+    return lines
+
+
+def separator_of(line: str) -> str:
     return max(SEPARATORS, key=lambda s: (line.count(s) if s != " " else len(line.split()) - 1, -SEPARATORS.index(s)))
 
 
-def _cells(line: str, separator: str) -> list[str]:
+def cells_of(line: str, separator: str) -> list[str]:
     if separator == " ":
         return line.split()
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
@@ -77,7 +83,7 @@ def _is_header(cells: list[str]) -> bool:
     return not any(_is_number(cell) for cell in cells)
 
 
-def _column(name: str, names: list[str], path: Path) -> int:
+def column_number(name: str, names: list[str], path: Path) -> int:
     if name not in names:
         shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
         raise InputError(f"{path} has no column {name!r}; it has {shown}.")
@@ -107,7 +113,7 @@ def _by_cell(
     chosen: dict[str, int],
     number: Callable[[str], float],
 ) -> Table:
-    table = [_cells(line, separator) for line in body]
+    table = [cells_of(line, separator) for line in body]
     for k, cells in enumerate(table):
         if len(cells) != len(names):
             raise InputError(f"Row {k + 1} of {path} has {len(cells)} values, {len(names)} were expected.")

@@ -51,7 +51,7 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
         X = as_numbers(read_dataset(file, selection.dataset, path), f"Dataset {selection.dataset!r}", path)
         group = file[selection.dataset].parent
         parts = read_names_beside(file, group, selection, path)
-        weights = _beside(file, group, selection.weights, "w", path)
+        weights = beside(file, group, selection.weights, "w", path)
         if weights is not None:
             parts["weights_dataset"] = weights
             parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
@@ -61,21 +61,21 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
 def read_names_beside(file: Any, group: Any, selection: Selection, path: Path) -> dict[str, Any]:
     """Known classes and names of rows and columns, where they are beside the data or asked for."""
     parts: dict[str, Any] = {}
-    labels = _beside(file, group, selection.labels, "y", path)
+    labels = beside(file, group, selection.labels, "y", path)
     if labels is not None:
-        parts["y"] = _texts(file, labels, path)
+        parts["y"] = texts_in(file, labels, path)
     for role, asked in (("rows", selection.row_names), ("columns", None)):
-        name = _beside(file, group, asked, role, path)
+        name = beside(file, group, asked, role, path)
         if name is not None:
-            parts[role] = [str(value) for value in _texts(file, name, path)]
+            parts[role] = [str(value) for value in texts_in(file, name, path)]
     return parts
 
 
-def _beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -> str | None:
+def beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -> str | None:
     """The full name of a dataset asked for (it must be there) or of the default beside X (it may be)."""
     if asked is not None:
         if asked not in file:
-            raise InputError(f"{path} has no dataset {asked!r}; it has {_listing(file)}.")
+            raise InputError(f"{path} has no dataset {asked!r}; it has {listing(file)}.")
         return asked
     return f"{group.name}/{default}".replace("//", "/") if default in group else None
 
@@ -84,7 +84,7 @@ def read_dataset(file: Any, name: str, path: Path) -> Any:
     """Numbers of a dataset, whole."""
     dataset = file.get(name)
     if not isinstance(dataset, h5py.Dataset):
-        raise InputError(f"{path} has no dataset {name!r}; it has {_listing(file)}. Choose one with --dataset.")
+        raise InputError(f"{path} has no dataset {name!r}; it has {listing(file)}. Choose one with --dataset.")
     if dataset.dtype == object or dataset.dtype.kind not in "biuf":
         raise InputError(f"Dataset {name!r} of {path} holds {dataset.dtype} values: numbers are needed.")
     try:
@@ -93,14 +93,14 @@ def read_dataset(file: Any, name: str, path: Path) -> Any:
         raise InputError(f"Dataset {name!r} of {path} is damaged or cut short.") from error
 
 
-def _texts(file: Any, name: str, path: Path) -> Any:
+def texts_in(file: Any, name: str, path: Path) -> Any:
     dataset = file[name]
     if h5py.check_string_dtype(dataset.dtype) is not None:
         return np.array(dataset.asstr()[()])
     return read_dataset(file, name, path)
 
 
-def _listing(file: Any) -> str:
+def listing(file: Any) -> str:
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") if names else "none"
@@ -137,12 +137,12 @@ class FileSource:
     @classmethod
     def of(cls, path: Path, dataset: str, weights_dataset: str | None, shape: tuple[int, int]) -> FileSource:
         """Rows of the file as it is now."""
-        return cls(str(path.absolute()), dataset, weights_dataset, shape, _stamp(path))
+        return cls(str(path.absolute()), dataset, weights_dataset, shape, stamp_of(path))
 
     def rows(self, start: int, stop: int) -> Array:
         with opened(Path(self.path)) as file:
             dataset = file.get(self.dataset)
-            if dataset is None or _stamp(Path(self.path)) != self.stamp:
+            if dataset is None or stamp_of(Path(self.path)) != self.stamp:
                 raise InputError(f"{self.path} has changed since the run began: begin anew with --fresh.")
             return np.asarray(dataset[start:stop], dtype=np.float64).reshape(stop - start, self.shape[1])
 
@@ -153,6 +153,6 @@ class FileSource:
             return np.asarray(file[self.weights_dataset][()], dtype=np.float64).ravel()
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamp_of(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_size, found.st_mtime_ns

@@ -23,9 +23,7 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.store.atomic import explain, sync_folder
-from parallel_mix.store.hdf5_tables import opened
 from parallel_mix.store.results import FORMAT, Tree, put_tree
-from parallel_mix.store.tables import Array
 
 DATASET = "distances"
 RESERVE = 4 * 2**20
@@ -153,26 +151,6 @@ def take_up(matrix: MatrixFile, header: bytes) -> None:
         raise InputError(
             f"{matrix.path}, the matrix that the checkpoint belongs to, is gone: begin anew with --fresh."
         ) from error
-
-
-class MatrixReader:
-    """A matrix of distances in a result, read in parts."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        with opened(path) as file:
-            self.shape: tuple[int, int] = file[DATASET].shape
-            self.metric = str(file.attrs["metric"])
-
-    def rows(self, start: int, stop: int) -> Array:
-        """Rows start..stop."""
-        with opened(self._path) as file:
-            return np.asarray(file[DATASET][start:stop], dtype=np.float64)
-
-    def among(self, which: np.ndarray) -> Array:
-        """The square part of some rows and columns, in rising order."""
-        with opened(self._path) as file:
-            return np.stack([np.asarray(file[DATASET][k], dtype=np.float64)[which] for k in which])
 
 
 def finish(matrix: MatrixFile, output: Path, kind: str, tree: Tree) -> None:

@@ -62,6 +62,12 @@ def kind_of(path: Path) -> str:
         return str(kind)
 
 
+def read_attributes(path: Path) -> Tree:
+    """What the file says of itself at its root."""
+    with opened(path) as file:
+        return {key: _plain(value) for key, value in file.attrs.items()}
+
+
 def read_record(path: Path) -> Tree:
     """What is known of the run that made a result."""
     with opened(path) as file:

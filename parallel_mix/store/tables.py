@@ -46,6 +46,9 @@ class Table:
     dataset: str | None = None  # where X and w are in an HDF5 file
     weights_dataset: str | None = None
     offsets: NDArray[Any] | None = None  # where X and w are the points of signatures: where each begins
+    texts: list[str] | None = None  # what is compared instead of rows of numbers; X has no columns then
+    matrix: Any = None  # the same: an array, or a `StoredMatrix`
+    survey: Any = None  # what is known of the matrix
 
     @property
     def count(self) -> int:
@@ -61,12 +64,12 @@ class Selection:
     weights: str | None = None
     labels: str | None = None
     row_names: str | None = None
-    kind: str = "numbers"  # or categories (any text, missing ones too), or signatures
+    kind: str = "numbers"  # or categories (any text, missing ones too), signatures, texts, matrix
 
     @property
     def things(self) -> str:
         """What one of the file's things is called."""
-        return "signature" if self.kind == "signatures" else "row"
+        return {"signatures": "signature", "texts": "text"}.get(self.kind, "row")
 
 
 def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2) -> Table:
@@ -89,7 +92,17 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
         from parallel_mix.store.signature_files import read_signatures
 
         return read_signatures(path, selection)
-    table: Table = _reader(kind)(path, selection)
+    if selection.kind == "matrix":
+        from parallel_mix.store.stored_matrix import read_matrix
+
+        return read_matrix(path, selection)
+    if selection.kind == "texts":
+        from parallel_mix.store.text_files import read_texts
+
+        table: Table = read_texts(path, selection, kind)
+        check_count(table.count, least_rows, path)
+        return table
+    table = _reader(kind)(path, selection)
     if selection.kind == "categories":
         table.X = np.where(np.isnan(table.X), MISSING_CATEGORY, table.X)
     check_table(table, least_rows)
@@ -126,8 +139,7 @@ def check_table(table: Table, least_rows: int = 2) -> None:
     if X.ndim != 2:
         raise InputError(f"{path} holds a {X.ndim}-dimensional array of shape {X.shape}: rows and columns are needed.")
     n, d = X.shape
-    if n < least_rows:
-        raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least {least_rows} are needed.")
+    check_count(n, least_rows, path)
     if d < 1:
         raise InputError(f"{path} has no columns of numbers.")
     check_finite(X, path, table.columns)
@@ -135,7 +147,12 @@ def check_table(table: Table, least_rows: int = 2) -> None:
         check_weights(table.w, n, path)
 
 
-def check_finite(X: Array, path: Path | str, columns: list[str] | None = None) -> None:
+def check_count(n: int, least: int, path: Path) -> None:
+    if n < least:
+        raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least {least} are needed.")
+
+
+def check_finite(X: Array, path: Path | str, columns: list[str] | None = None, first_row: int = 0) -> None:
     bad = ~np.isfinite(X)
     count = int(bad.sum())
     if count:
@@ -143,7 +160,7 @@ def check_finite(X: Array, path: Path | str, columns: list[str] | None = None) -
         name = f"{columns[column]!r}" if columns else f"{column + 1}"
         some = "value that is" if count == 1 else "values that are"
         raise InputError(
-            f"{path} has {count:,} {some} NaN or infinite, the first in row {row + 1}, column {name}. "
+            f"{path} has {count:,} {some} NaN or infinite, the first in row {first_row + row + 1}, column {name}. "
             "Remove or fill them first."
         )
 
@@ -163,7 +180,11 @@ def check_weights(w: Array, n: int, path: Path | str) -> None:
 
 def digest(table: Table) -> str:
     """Identity of the numbers, whatever file they came in."""
+    if table.survey is not None:
+        return str(table.survey.digest)
     sha = hashlib.sha256(repr(table.X.shape).encode())
+    for text in table.texts or []:
+        sha.update(f"{len(text)}:{text}".encode())
     for start in range(0, len(table.X), ROWS_A_CHECK):
         sha.update(np.ascontiguousarray(table.X[start : start + ROWS_A_CHECK], dtype="<f8").tobytes())
     if table.w is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import subprocess
 import time
@@ -67,8 +68,10 @@ def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> N
     command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), "--checkpoint-every", "0", *after]
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
     kept = out.with_name("D.h5.checkpoint")
-    while not kept.exists() and process.poll() is None:
-        time.sleep(0.02)
+    seen: set[int] = set()
+    while len(seen) < 2 and process.poll() is None:  # the first is that of no tile
+        seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
+        time.sleep(0.01)
     subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)  # ranks have process groups of their own
     process.wait()
     assert not out.exists()
@@ -95,7 +98,23 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (folder / "votes.csv").write_text("\n".join(lines) + "\n")
     np.savez(folder / "S.npz", S=np.exp(-cdist(X[:80], X[:80])) * np.random.default_rng(1).uniform(0.5, 1, (80, 80)))
+    with h5py.File(folder / "S.h5", "w") as file, np.load(folder / "S.npz") as archive:
+        file["kernel"], file["y"] = archive["S"], ["a", "b"] * 40
+    letters = np.random.default_rng(2).choice(list("abcé ,"), (120, 9))
+    texts = ["".join(row)[: 1 + k % 9] for k, row in enumerate(letters)]
+    with (folder / "texts.csv").open("w", newline="") as out:
+        csv.writer(out).writerows([["name", "kind"], *([text, k % 2] for k, text in enumerate(texts))])
     (folder / "ours.py").write_text(OURS)
+    np.save(folder / "narrow.npy", X[:20, :3])
+    np.save(folder / "zero.npy", X[:20] * (np.arange(20) != 1)[:, None])
+    flat = signatures(20, 2, 1)
+    with h5py.File(folder / "flat.h5", "w") as file:
+        file["values"], file["weights"], file["offsets"] = flat.values, flat.weights, flat.offsets
+    odd = np.ones((8, 8))
+    odd[2, 3] = -2.0
+    np.savez(folder / "minus.npz", S=odd)
+    odd[4, 5] = np.nan
+    np.savez(folder / "nan.npz", S=odd)
     return folder
 
 
@@ -120,7 +139,10 @@ KINDS = {
     "own": ["rows.npy", "--metric", "ours:taxi"],
     "own, symmetric": ["rows.npy", "--metric", "ours:taxi", "--symmetric"],
     "similarity": ["S.npz", "--dataset", "S", "--from-similarity", "inverse", "--symmetrize"],
+    "stored similarity": ["S.h5", "--from-similarity", "inverse", "--symmetrize"],
+    "edit": ["texts.csv", "--metric", "edit", "--labels", "kind"],
     "nearest": ["rows.npy", "--knn", "7"],
+    "nearest texts": ["texts.csv", "--metric", "edit-normalized", "--dataset", "name", "--knn", "3"],
     "new and old": ["rows.npy", "rows.npy", "--metric", "cosine"],
 }
 
@@ -137,7 +159,7 @@ def test_every_kind_is_the_same_everywhere(kind: str, inputs: Path, tmp_path: Pa
 
 def test_what_the_kinds_hold(inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(inputs)
-    for kind in ("own", "similarity", "nearest", "new and old"):
+    for kind in ("own", "similarity", "stored similarity", "edit", "nearest", "new and old"):
         assert parallel_mix("distances", *KINDS[kind], "-o", tmp_path / f"{kind}.h5").returncode == 0
     rows = X[:300]
     np.testing.assert_allclose(matrix(tmp_path / "own.h5"), cdist(rows, rows, "cityblock"), rtol=1e-12)
@@ -146,12 +168,39 @@ def test_what_the_kinds_hold(inputs: Path, tmp_path: Path, monkeypatch: Any) -> 
         D = 1.0 / np.maximum(archive["S"], 1e-3)
     expected = (D + D.T) / 2 * ~np.eye(80, dtype=bool)
     np.testing.assert_allclose(matrix(tmp_path / "similarity.h5"), expected, rtol=1e-12)
+    assert np.array_equal(matrix(tmp_path / "stored similarity.h5"), matrix(tmp_path / "similarity.h5"))
+    with h5py.File(tmp_path / "stored similarity.h5") as file:
+        assert list(file["y"].asstr()[:3]) == ["a", "b", "a"]
+    with (inputs / "texts.csv").open(newline="") as file:
+        texts = [row[0].strip() for row in list(csv.reader(file))[1:]]
+    assert np.array_equal(matrix(tmp_path / "edit.h5"), [[edits(a, b) for b in texts] for a in texts])
     with h5py.File(tmp_path / "nearest.h5") as file:
         order = np.argsort(cdist(rows, rows) + np.diag(np.full(300, np.inf)), axis=1, kind="stable")[:, :7]
         assert np.array_equal(file["neighbours/indices"], order)
 
 
+def edits(a: str, b: str) -> int:
+    """Levenshtein's distance, as its definition says."""
+    before = list(range(len(b) + 1))
+    for i, letter in enumerate(a, start=1):
+        row = [i]
+        for j, other in enumerate(b, start=1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != other)))
+        before = row
+    return before[-1]
+
+
 BAD = {
+    "other columns": (["rows.npy", "narrow.npy"], "Old and new have 3 and 5 columns: give the same"),
+    "other dimensions": (
+        ["signatures.h5", "flat.h5", "--metric", "mallows"],
+        "have 2 and 3 coordinates: give",
+    ),
+    "negative similarity": (["minus.npz", "--from-similarity", "inverse"], "of rows 3 and 4 is -2: below 0 it has no"),
+    "NaN similarity": (["nan.npz", "--from-similarity", "bound"], "NaN or infinite, the first in row 5, column 6"),
+    "which column": (["texts.csv", "--metric", "edit"], "columns name, kind: choose that of the texts with --dataset"),
+    "no texts": (["rows.npy", "--metric", "edit"], "holds float64 values of shape .*: a list of texts is needed"),
+    "zero row": (["zero.npy", "--metric", "cosine"], "Row 2 is zero: it has no direction"),
     "unknown": (["rows.npy", "--metric", "cosin"], "There is no metric 'cosin': use one of euclidean"),
     "no classes": (["rows.npy", "--metric", "vdm"], "vdm needs the known classes"),
     "no module": (["rows.npy", "--metric", "nowhere:f"], "cannot be imported: ModuleNotFoundError"),
@@ -161,7 +210,7 @@ BAD = {
     "not symmetric": (["rows.npy", "--metric", "ours:skew", "--symmetric"], "promised to be symmetric, but gives"),
     "no signatures": (["rows.npy", "--metric", "mallows"], "holds no signatures: give HDF5"),
     "too many neighbours": (["rows.npy", "--knn", "300"], "There are 299 others to be near to"),
-    "not square": (["rows.npy", "--from-similarity", "bound"], "300 x 5 are no square matrix"),
+    "not square": (["rows.npy", "--from-similarity", "bound"], "300 x 5 entries: it is not square"),
     "too large": (["many.npy"], "needs .* GiB, and the disk of .* GiB free. Take --single, --knn"),
 }
 

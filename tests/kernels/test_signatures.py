@@ -14,9 +14,9 @@ from parallel_mix.kernels.signatures import SignatureMetric, Signatures
 from tests.conftest import signatures
 
 
-def matrix(name: str, S: Signatures, same: bool = True) -> np.ndarray:
+def matrix(name: str, S: Signatures, own: bool = True) -> np.ndarray:
     every = slice(0, len(S))
-    return SignatureMetric(name).tile(S, every, S, every, same)
+    return SignatureMetric(name).tile(S, every, S, every, own)
 
 
 def parts(S: Signatures, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +55,7 @@ def test_symmetric_with_a_zero_diagonal(name: str, lattice: bool) -> None:
     assert np.array_equal(D, D.T)
     assert not D.diagonal().any()
     upper = np.triu_indices(len(S), 1)
-    assert np.array_equal(matrix(name, S, same=False)[upper], D[upper])
+    assert np.array_equal(matrix(name, S, own=False)[upper], D[upper])
 
 
 @pytest.mark.parametrize("lattice", [False, True])
@@ -64,8 +64,8 @@ def test_mallows_is_a_metric_and_of_no_order(lattice: bool) -> None:
     D = matrix("mallows", S)
     i, j, k = np.random.default_rng(0).integers(0, len(S), (3, 2000))
     assert (D[i, k] <= D[i, j] + D[j, k] + 1e-9).all()
-    assert matrix("mallows", S, same=False).diagonal().max() < 1e-7
-    np.testing.assert_allclose(matrix("mallows", S, same=False), D, atol=1e-7)
+    assert matrix("mallows", S, own=False).diagonal().max() < 1e-7
+    np.testing.assert_allclose(matrix("mallows", S, own=False), D, atol=1e-7)
     order = np.random.default_rng(1).permutation(len(S))
     moved = [parts(S, k) for k in order]
     offsets = np.concatenate([[0], np.cumsum([len(p) for _, p in moved])])

@@ -7,10 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import InputError
-from parallel_mix.kernels.vector_distances import BY_PRODUCT, METRICS, squared_distances, vector_metric
+from parallel_mix.kernels.vector_distances import BY_PRODUCT, METRICS, VectorMetric, vector_metric
 from tests.conftest import blobs
-
-ALL = slice(None)
 
 
 def by_scipy(name: str, A: np.ndarray, B: np.ndarray, all_rows: np.ndarray) -> np.ndarray:
@@ -30,29 +28,39 @@ def rows(name: str, n: int, seed: int) -> np.ndarray:
     return np.round(X) if name in ("hamming", "jaccard") else X
 
 
+def matrix(metric: VectorMetric, A: np.ndarray, B: np.ndarray | None = None) -> np.ndarray:
+    new = metric.prepare(A)
+    old = new if B is None else metric.prepare(B)
+    return metric.tile(new, slice(0, len(new)), old, slice(0, len(old)), own=B is None)
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_against_scipy(name: str) -> None:
-    A, B = rows(name, 70, 1), rows(name, 50, 2)
+    A, B = rows(name, 300, 1), rows(name, 270, 2)
     both = np.concatenate([A, B])
-    metric = vector_metric(name, both, p=3, sigma=2.0)
-    D = metric.tile(metric.prepare(A), ALL, metric.prepare(B), ALL, same=False)
+    D = matrix(vector_metric(name, both, p=3, sigma=2.0), A, B)
     np.testing.assert_allclose(D, by_scipy(name, A, B, both), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_symmetric_with_a_zero_diagonal_and_of_no_order(name: str) -> None:
-    X = rows(name, 60, 3)
+    X = rows(name, 600, 3)
     metric = vector_metric(name, X, p=3, sigma=2.0)
-    D = metric.tile(metric.prepare(X), ALL, metric.prepare(X), ALL, same=True)
+    D = matrix(metric, X)
     assert np.array_equal(D, D.T)
     assert not D.diagonal().any()
     order = np.random.default_rng(0).permutation(len(X))
-    np.testing.assert_allclose(
-        metric.tile(metric.prepare(X[order]), ALL, metric.prepare(X[order]), ALL, same=True),
-        D[np.ix_(order, order)],
-        rtol=1e-9,
-        atol=1e-12,
-    )
+    np.testing.assert_allclose(matrix(metric, X[order]), D[np.ix_(order, order)], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_distance_is_the_same_in_every_tile(name: str) -> None:
+    X = rows(name, 900, 4)
+    metric = vector_metric(name, X, p=3, sigma=2.0)
+    D, things = matrix(metric, X), metric.prepare(X)
+    for a, b, c, d in [(0, 256, 0, 900), (256, 512, 0, 512), (512, 900, 256, 768), (768, 900, 768, 900)]:
+        part = metric.tile(things, slice(a, b), things, slice(c, d), own=True)
+        assert np.array_equal(part, D[a:b, c:d])
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -63,7 +71,7 @@ def test_close_pairs_keep_their_digits(offset: float) -> None:
     X[100:200] = X[:100] + 1e-3 * r.normal(size=(100, 8))
     exact = np.sqrt(((X[:, None, :] - X[None, :, :]).astype(np.longdouble) ** 2).sum(axis=2)).astype(float)
     metric = vector_metric("euclidean", X)
-    D = metric.tile(X, ALL, X, ALL, same=True)
+    D = matrix(metric, X)
     off = ~np.eye(len(X), dtype=bool)
     assert np.abs(D[off] / exact[off] - 1.0).max() < 1e-10
 
@@ -71,7 +79,7 @@ def test_close_pairs_keep_their_digits(offset: float) -> None:
 def test_a_tight_cloud_far_from_the_rest_is_taken_as_differences() -> None:
     r = np.random.default_rng(2)
     X = np.concatenate([r.normal(size=(200, 3)), 1e7 + 1e-2 * r.normal(size=(200, 3))])
-    S = squared_distances(X[200:], X[200:], X.mean(axis=0))
+    S = matrix(vector_metric("sqeuclidean", X), X)[200:, 200:]
     np.testing.assert_allclose(S, cdist(X[200:], X[200:], "sqeuclidean"), rtol=1e-10)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import h5py
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -10,8 +14,8 @@ from parallel_mix import pairwise
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
 from parallel_mix.models.distance_checks import examine
-from parallel_mix.models.pairwise import cut
-from tests.conftest import blobs
+from parallel_mix.models.tiles import Layout
+from tests.conftest import blobs, signatures
 
 
 class InMemory:
@@ -27,15 +31,30 @@ class InMemory:
         return self.D[np.ix_(which, which)]
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("layout", [Layout(16, 16, True), Layout(16, 16), Layout(16, 48), Layout(100, 7)])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (100, 100), (33, 33)])
-def test_tiles_cover_all_pairs_once(shape: tuple[int, int], symmetric: bool) -> None:
+def test_tiles_cover_all_pairs_once(shape: tuple[int, int], layout: Layout) -> None:
     seen = np.zeros(shape, dtype=int)
-    for a, b, c, d in cut(shape, symmetric, 16):
+    for a, b, c, d in layout.tiles(shape):
         seen[a:b, c:d] += 1
-        if symmetric and a != c:
+        if layout.halved and a != c:
             seen[c:d, a:b] += 1
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("n", [2, 600, 20_000])
+@pytest.mark.parametrize("seconds", [1e-9, 1e-7, 1e-5, 1e-2, 10.0])
+def test_tiles_are_as_large_as_their_cost_allows(n: int, symmetric: bool, seconds: float) -> None:
+    layout = Layout.of_matrix((n, n), symmetric, 1, seconds)
+    assert layout.halved == (symmetric and seconds > 2e-8)
+    if layout.height == layout.width:
+        assert layout.height == 1 or layout.height**2 * seconds <= 0.5
+        assert layout.height == 1024 or (2 * layout.height) ** 2 * seconds >= 0.005
+    assert Layout.of_matrix((n, n), symmetric, 256, seconds).height % 256 == 0
+    stripes = Layout.of_neighbours((n, n), 256, seconds)
+    assert stripes.height % 256 == 0
+    assert Layout.of_neighbours((n, n), 1, seconds).height <= 1024
 
 
 def test_in_memory_on_all_cores_and_on_one() -> None:
@@ -45,6 +64,45 @@ def test_in_memory_on_all_cores_and_on_one() -> None:
     with SerialBackend(1) as one:
         assert np.array_equal(pairwise(X, backend=one), D)
     np.testing.assert_allclose(pairwise(X, Y, metric="cityblock"), cdist(Y, X, "cityblock"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "edit", "function"])
+def test_into_what_one_has(metric: str, tmp_path: Path) -> None:
+    X: Any = blobs(300, 4)
+    if metric == "edit":
+        X = ["".join(sorted(str(value)))[:9] for value in X[:, 0]]
+    chosen: Any = (lambda x, y: abs(x - y).max()) if metric == "function" else metric
+    D = pairwise(X, metric=chosen, symmetric=True)
+    assert np.array_equal(D, D.T)
+    kept = np.lib.format.open_memmap(tmp_path / "D.npy", "w+", np.float32, (300, 300))
+    assert pairwise(X, metric=chosen, symmetric=True, out=kept) is kept
+    assert np.array_equal(kept, D.astype(np.float32))
+    with h5py.File(tmp_path / "D.h5", "w") as file:
+        pairwise(X, metric=chosen, symmetric=True, out=file.create_dataset("D", (300, 300), "f4"))
+        assert np.array_equal(file["D"], D.astype(np.float32))
+    with pytest.raises(InputError, match=r"out has shape \(2, 2\)"):
+        pairwise(X, metric=chosen, out=np.empty((2, 2)))
+
+
+def test_categories_and_signatures() -> None:
+    r = np.random.default_rng(0)
+    votes, y = r.choice(["y", "n", "?"], (40, 5)), r.choice(["d", "r"], 40)
+    D = pairwise(votes, metric="vdm", y=y)
+    a, b = votes[0], votes[1]
+    parts = [
+        sum((np.mean(y[votes[:, k] == a[k]] == c) - np.mean(y[votes[:, k] == b[k]] == c)) ** 2 for c in ("d", "r"))
+        for k in range(5)
+    ]
+    assert D[0, 1] == pytest.approx(sum(parts))
+    np.testing.assert_allclose(pairwise(votes.astype(object), votes[:7], metric="vdm", y=y), D[:7], atol=1e-14)
+    with pytest.raises(InputError, match="vdm needs the known classes"):
+        pairwise(votes, metric="vdm")
+    S = signatures(30, 2, 3)
+    assert np.array_equal(pairwise(S, metric="mallows"), pairwise(S, metric="mallows").T)
+    with pytest.raises(InputError, match=r"mallows compares Signatures.*, not ndarray"):
+        pairwise(blobs(5), metric="mallows")
+    with pytest.raises(InputError, match="X must be a list of texts"):
+        pairwise(["a", 1], metric="edit")
 
 
 def test_an_unknown_metric_lists_those_there_are() -> None:

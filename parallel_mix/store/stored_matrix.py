@@ -1,0 +1,111 @@
+"""Square matrices (distances, similarities) that are read in parts, as they may be larger than memory."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.hdf5_tables import opened, read_names_beside, stamp_of
+from parallel_mix.store.tables import HDF5_ENDINGS, Array, Selection, Table, check_finite, read_table
+
+ENTRIES_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class StoredMatrix:
+    """A matrix in an HDF5 file that every worker opens for itself; slices of it are read as they are asked for."""
+
+    path: str
+    dataset: str
+    shape: tuple[int, int]
+    stamp: tuple[int, int]  # size and time of the last change
+
+    @classmethod
+    def of(cls, path: Path, dataset: str) -> StoredMatrix:
+        """The matrix as it is now."""
+        with opened(path) as file:
+            return cls(str(path.absolute()), dataset, file[dataset].shape, stamp_of(path))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Array:
+        path = Path(self.path)
+        with opened(path) as file:
+            if stamp_of(path) != self.stamp:
+                raise InputError(f"{path} has changed since the run began: begin anew with --fresh.")
+            return np.asarray(file[self.dataset][key], dtype=np.float64)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows start..stop."""
+        return self[start:stop]
+
+    def among(self, which: np.ndarray) -> Array:
+        """The square part of some rows and columns, in rising order."""
+        with opened(Path(self.path)) as file:
+            return np.stack([np.asarray(file[self.dataset][k], dtype=np.float64)[which] for k in which])
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over all entries tells."""
+
+    digest: str
+    lowest: float
+    lowest_at: tuple[int, int]
+    highest: float
+
+
+def survey(matrix: Array | StoredMatrix, path: Path) -> Survey:
+    """Look at all entries; what is NaN or infinite is refused. The digest is that of a table of the same numbers."""
+    n, m = matrix.shape
+    sha = hashlib.sha256(repr((n, m)).encode())
+    lowest, place, highest = np.inf, (0, 0), -np.inf
+    step = max(ENTRIES_AT_ONCE // m, 1)
+    for a in range(0, n, step):
+        rows = np.ascontiguousarray(matrix[a : a + step], dtype="<f8")
+        check_finite(rows, path, first_row=a)
+        sha.update(rows.data)
+        k = int(rows.argmin())
+        if rows.flat[k] < lowest:
+            lowest, place = float(rows.flat[k]), (a + k // m, k % m)
+        highest = max(highest, float(rows.max()))
+    return Survey(sha.hexdigest(), lowest, place, highest)
+
+
+def read_matrix(path: Path, selection: Selection) -> Table:
+    """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed."""
+    if path.suffix.lower() not in HDF5_ENDINGS:
+        table = read_table(path, Selection(selection.dataset, None, selection.labels, selection.row_names))
+        matrix: Array | StoredMatrix = table.X
+        parts: dict[str, Any] = {"y": table.y, "rows": table.rows}
+    else:
+        with opened(path) as file:
+            name = matrix_in(file, selection.dataset, path)
+            parts = read_names_beside(file, file[name].parent, selection, path)
+        matrix = StoredMatrix.of(path, name)
+        parts.pop("columns", None)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
+    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=survey(matrix, path), **parts)
+
+
+def matrix_in(file: Any, wanted: str, path: Path) -> str:
+    """The dataset asked for; where it is not there, the only one of two dimensions."""
+    found: list[str] = []
+    file.visititems(
+        lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
+    )
+    name = wanted if wanted in found or len(found) != 1 else found[0]
+    if name not in found:
+        listed = ", ".join(found) or "none"
+        raise InputError(f"{path} has no matrix {wanted!r}; it has {listed}. Choose one with --dataset.")
+    if file[name].dtype.kind not in "biuf":
+        raise InputError(f"Dataset {name!r} of {path} holds {file[name].dtype} values: numbers are needed.")
+    return name

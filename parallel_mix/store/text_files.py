@@ -1,0 +1,100 @@
+"""Texts to compare: lines of a .txt file, a column of csv or parquet, a one-dimensional array of npy, npz or HDF5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.array_files import load, member, only_array, parquet_table
+from parallel_mix.store.csv_tables import cells_of, column_number, lines_of, separator_of
+from parallel_mix.store.hdf5_tables import listing, opened, read_names_beside, texts_in
+from parallel_mix.store.tables import Selection, Table
+
+Parts = dict[str, Any]
+
+
+def read_texts(path: Path, selection: Selection, format: str) -> Table:
+    """The texts with the classes and names that belong to them."""
+    read: dict[str, Callable[[Path, Selection], tuple[Any, Parts]]] = {
+        "csv": _from_lines if path.suffix.lower() == ".txt" else _from_csv,
+        "npy": lambda path, _: (load(path), {}),
+        "npz": _from_npz,
+        "parquet": _from_parquet,
+        "hdf5": _from_hdf5,
+    }
+    values, parts = read[format](path, selection)
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "UT"):
+        what = f"{array.dtype} values of shape {array.shape}"
+        raise InputError(f"{path} holds {what}: a list of texts is needed.")
+    for name, those in parts.items():
+        if len(those) != len(array):
+            raise InputError(f"{path} has {len(array)} texts, but {len(those)} {name}.")
+    return Table(np.empty((len(array), 0)), path, texts=[str(text) for text in array], **parts)
+
+
+def _from_lines(path: Path, _: Selection) -> tuple[Any, Parts]:
+    return lines_of(path, plain=True), {}
+
+
+def _from_csv(path: Path, selection: Selection) -> tuple[Any, Parts]:
+    lines = lines_of(path)
+    separator = separator_of(lines[0])
+    names, *body = (cells_of(line, separator) for line in lines)
+    for k, cells in enumerate(body):
+        if len(cells) != len(names):
+            raise InputError(f"Row {k + 1} of {path} has {len(cells)} values, {len(names)} were expected.")
+    column, roles = _columns(names, selection, path)
+    return [cells[column] for cells in body], {
+        role: np.array([cells[k] for cells in body]) if role == "y" else [cells[k] for cells in body]
+        for role, k in roles.items()
+    }
+
+
+def _from_parquet(path: Path, selection: Selection) -> tuple[Any, Parts]:
+    content = parquet_table(path)
+    column, roles = _columns(list(content.column_names), selection, path)
+    texts = content[column].to_pylist()
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(f"Column {content.column_names[column]!r} of {path} holds other things than texts.")
+    parts: Parts = {role: [str(value) for value in content[k].to_pylist()] for role, k in roles.items()}
+    return texts, parts | ({"y": np.array(parts["y"])} if "y" in parts else {})
+
+
+def _columns(names: list[str], selection: Selection, path: Path) -> tuple[int, dict[str, int]]:
+    """The column of texts (the one asked for, or the only one that is nothing else) and those of classes and names."""
+    asked = {"y": selection.labels, "rows": selection.row_names}
+    roles = {role: column_number(name, names, path) for role, name in asked.items() if name is not None}
+    if selection.dataset in names:
+        return names.index(selection.dataset), roles
+    left = [k for k in range(len(names)) if k not in roles.values()]
+    if len(left) != 1:
+        raise InputError(f"{path} has the columns {', '.join(names)}: choose that of the texts with --dataset.")
+    return left[0], roles
+
+
+def _from_npz(path: Path, selection: Selection) -> tuple[Any, Parts]:
+    archive = load(path)
+    names = list(archive.files)
+    data = selection.dataset if selection.dataset in names else only_array(names, selection.dataset, path)
+    asked = {"y": selection.labels or "y", "rows": selection.row_names or "rows"}
+    return member(archive, data, path), {
+        role: member(archive, name, path) for role, name in asked.items() if name in names
+    }
+
+
+def _from_hdf5(path: Path, selection: Selection) -> tuple[Any, Parts]:
+    with opened(path) as file:
+        dataset = file.get(selection.dataset)
+        if not isinstance(dataset, h5py.Dataset):
+            raise InputError(
+                f"{path} has no dataset {selection.dataset!r}; it has {listing(file)}. Choose one with --dataset."
+            )
+        parts = read_names_beside(file, dataset.parent, selection, path)
+        parts.pop("columns", None)
+        return texts_in(file, selection.dataset, path), parts
