@@ -59,7 +59,7 @@ def work(options: Options, backend: Backend) -> None:
     kind = "matrix" if options.from_similarity else input_kind(options.metric)
     selection = Selection(options.dataset, None, options.labels, options.row_names, kind)
     with Job("distances", options, backend, selection) as job:
-        new = job.read(options.input, least_rows=1 if options.old else 2)
+        new = job.read(options.input, 1 if options.old else 2, classes_known=not options.old)
         old = new if options.old is None else job.read(options.old, least_rows=1)
         new, old = as_compared(kind, new, old)
         if options.from_similarity:

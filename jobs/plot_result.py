@@ -1,4 +1,4 @@
-"""Draw the pictures of a result: the tree of modes, numbers of clusters, scatters, densities."""
+"""Draw the pictures of a result."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ PARALLEL = False
 class Options:
     """Options of `parallel-mix plot`."""
 
-    result: Path = argument("result of `parallel-mix hmac`")
+    result: Path = argument("result of `hmac` or `distances`")
     output: Path = option(None, "the folder to write to", read=Path, metavar="FOLDER", short="-o", required=True)
     level: str | None = option(
-        None, "levels to scatter, e.g. 3,7, or `all`; default: the one its labels show", metavar="LIST"
+        None, "of hmac: levels to scatter, e.g. 3,7, or `all`; default: the one its labels show", metavar="LIST"
     )
     columns: str | None = option(
-        None, "two columns, by name or number, instead of principal coordinates", metavar="A,B"
+        None, "of hmac: two columns, by name or number, instead of principal coordinates", metavar="A,B"
     )
     format: str = option("png,svg", "formats of the pictures", metavar="LIST")
 
 
 def run(options: Options) -> None:
     """Read, draw."""
-    from parallel_mix.plots.hmac_pages import PlotChoices, plot_hmac
+    from parallel_mix.plots.hmac_pages import LevelChoices
+    from parallel_mix.plots.pages import plot_result
 
-    for path in plot_hmac(
-        options.result, options.output, PlotChoices(options.level, options.columns, tuple(options.format.split(",")))
-    ):
+    formats, choices = tuple(options.format.split(",")), LevelChoices(options.level, options.columns)
+    for path in plot_result(options.result, options.output, formats, choices):
         print(path)
 
 

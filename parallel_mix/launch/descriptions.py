@@ -8,7 +8,7 @@ from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.progress import plural
-from parallel_mix.store.results import kind_of, read_attributes, read_classes, read_record, read_result
+from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Selection, read_table
 
@@ -29,7 +29,7 @@ def _of_hmac(path: Path) -> list[str]:
 
 
 def _of_distances(path: Path) -> list[str]:
-    matrix, metric = StoredMatrix.of(path, "distances"), read_attributes(path)["metric"]
+    matrix, metric = StoredMatrix.of(path, "distances"), read_attribute(path, "metric")
     return [f"{path}: distances ({metric})", *examine(matrix).lines()]
 
 

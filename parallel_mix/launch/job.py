@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -57,9 +58,14 @@ class Job:
         check_output(self.output, self.options.force or self.options.dry_run, self.endings, *inputs)
         return self
 
-    def read(self, path: Path, least_rows: int = 2) -> Table:
-        """The input table, checked."""
-        table = read_table(path, self.selection, least_rows)
+    def read(self, path: Path, least_rows: int = 2, classes_known: bool = True) -> Table:
+        """The input table, checked; where its classes need not be known, it may lack them."""
+        try:
+            table = read_table(path, self.selection, least_rows)
+        except InputError:
+            if classes_known or self.selection.labels is None:
+                raise
+            table = read_table(path, replace(self.selection, labels=None), least_rows)
         self.digest = digest(table)
         d = len(table.X) if table.matrix is not None else table.X.shape[1]
         found = plural(table.count, self.selection.things) + (f", {plural(d, 'column')}" if d else "")

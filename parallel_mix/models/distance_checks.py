@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from parallel_mix.kernels.classical_scaling import centred_products, unit_distances
 from parallel_mix.kernels.density import Array
 
 ROWS_AT_ONCE = 256
@@ -24,8 +25,8 @@ class Matrix(Protocol):
     def rows(self, start: int, stop: int) -> Array:
         """Rows start..stop."""
 
-    def among(self, which: np.ndarray) -> Array:
-        """The square part of some rows and columns, which are in rising order."""
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
+        """Some rows and columns, in rising order."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def examine(matrix: Matrix, seed: int = 0) -> Findings:
         return plain
     random = np.random.default_rng(seed)
     which = np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
-    D = matrix.among(which)
+    D = matrix.among(which, which)
     return replace(
         plain,
         diagonal=diagonal,
@@ -101,10 +102,7 @@ def triangle_violations(D: Array, random: np.random.Generator) -> float:
 
 def negative_eigenfraction(D: Array) -> float:
     """Of the eigenvalues of -J D^2 J / 2 (J centres), the negative ones' part of the sum of all magnitudes."""
-    S = -0.5 * (D**2 + D.T**2) / 2.0
-    S -= S.mean(axis=0)
-    S -= S.mean(axis=1)[:, None]
-    values = np.linalg.eigvalsh(S)
+    values = np.linalg.eigvalsh(centred_products(unit_distances(D)[0]))
     magnitudes = np.abs(values)
     small = magnitudes < ROUNDING * magnitudes.max(initial=0.0)
     values[small] = magnitudes[small] = 0.0

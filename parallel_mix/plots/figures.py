@@ -30,6 +30,10 @@ def save(figure: Any, folder: Path, name: str, formats: tuple[str, ...]) -> list
     """Write a figure under one name in several formats."""
     import matplotlib as mpl
 
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"The folder {folder} cannot be made: {error.strerror}.") from error
     written = []
     with mpl.rc_context({"svg.hashsalt": "parallel-mix", "svg.fonttype": "none"}):
         for kind in formats:

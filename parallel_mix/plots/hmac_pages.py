@@ -15,17 +15,15 @@ from parallel_mix.plots.figures import save
 from parallel_mix.plots.palette import Styles, style_clusters
 from parallel_mix.store.results import read_data, read_names, read_result
 
-FORMATS = ("png", "svg", "pdf")
 MOST_PAIR_COLUMNS = 6
 
 
 @dataclass(frozen=True)
-class PlotChoices:
-    """What to draw."""
+class LevelChoices:
+    """Which levels and columns to scatter."""
 
     level: str | None = None
     columns: str | None = None
-    formats: tuple[str, ...] = ("png", "svg")
 
     def levels(self, result: HmacResult) -> list[int]:
         """Numbers of the levels to scatter."""
@@ -50,25 +48,19 @@ class PlotChoices:
         return found[0], found[1]
 
 
-def plot_hmac(path: Path, folder: Path, choices: PlotChoices) -> list[Path]:
-    """Draw all figures of a result; returns the files written."""
-    if unknown := [kind for kind in choices.formats if kind not in FORMATS]:
-        raise InputError(f"There is no format {unknown[0]!r}: use {', '.join(FORMATS)}.")
+def plot_hmac(path: Path, folder: Path, formats: tuple[str, ...], choices: LevelChoices) -> list[Path]:
+    """Draw the tree, the counts, and scatters and densities of some levels."""
     result = HmacResult.from_tree(read_result(path, "hmac"))
     X = read_data(path).X
     names = read_names(path)[1] or [f"column {k}" for k in range(X.shape[1])]
     levels, pair = choices.levels(result), choices.pair(names)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"The folder {folder} cannot be made: {error.strerror}.") from error
     styles = style_clusters(result)
     written = []
     if result.settings.nested:
-        written += save(draw.draw_tree(result, styles), folder, "tree", choices.formats)
-    written += save(draw.draw_counts(result), folder, "clusters", choices.formats)
+        written += save(draw.draw_tree(result, styles), folder, "tree", formats)
+    written += save(draw.draw_counts(result), folder, "clusters", formats)
     for level in levels:
-        written += _plot_level(result, styles, X, names, pair, level, folder, choices.formats)
+        written += _plot_level(result, styles, X, names, pair, level, folder, formats)
     return written
 
 

@@ -62,10 +62,10 @@ def kind_of(path: Path) -> str:
         return str(kind)
 
 
-def read_attributes(path: Path) -> Tree:
+def read_attribute(path: Path, name: str) -> str:
     """What the file says of itself at its root."""
     with opened(path) as file:
-        return {key: _plain(value) for key, value in file.attrs.items()}
+        return str(file.attrs[name])
 
 
 def read_record(path: Path) -> Tree:

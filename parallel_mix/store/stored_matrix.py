@@ -46,10 +46,10 @@ class StoredMatrix:
         """Rows start..stop."""
         return self[start:stop]
 
-    def among(self, which: np.ndarray) -> Array:
-        """The square part of some rows and columns, in rising order."""
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
+        """Some rows and columns, in rising order."""
         with opened(Path(self.path)) as file:
-            return np.stack([np.asarray(file[self.dataset][k], dtype=np.float64)[which] for k in which])
+            return np.stack([np.asarray(file[self.dataset][k], dtype=np.float64)[columns] for k in rows])
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,22 @@ def read_matrix(path: Path, selection: Selection) -> Table:
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
     return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=survey(matrix, path), **parts)
+
+
+@dataclass(frozen=True)
+class Side:
+    """What belongs to the rows of a result, or to its columns."""
+
+    y: np.ndarray | None
+    rows: list[str] | None
+
+
+def read_sides(path: Path) -> tuple[Side, Side | None]:
+    """Classes and names of the rows, and of the columns where these are other things."""
+    with opened(path) as file:
+        sides = [read_names_beside(file, file[name], Selection(), path) for name in ("/", "old") if name in file]
+    known = [Side(None if "y" not in side else side["y"].astype(str), side.get("rows")) for side in sides]
+    return known[0], known[1] if known[1:] else None
 
 
 def matrix_in(file: Any, wanted: str, path: Path) -> str:

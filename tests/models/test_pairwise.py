@@ -27,8 +27,8 @@ class InMemory:
     def rows(self, start: int, stop: int) -> np.ndarray:
         return self.D[start:stop]
 
-    def among(self, which: np.ndarray) -> np.ndarray:
-        return self.D[np.ix_(which, which)]
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return self.D[np.ix_(rows, columns)]
 
 
 @pytest.mark.parametrize("layout", [Layout(16, 16, True), Layout(16, 16), Layout(16, 48), Layout(100, 7)])

@@ -1,0 +1,81 @@
+"""All pictures of a matrix of distances (of a sample where it is large) or of nearest neighbours, from its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parallel_mix.errors import InputError
+from parallel_mix.kernels.classical_scaling import scaled_coordinates
+from parallel_mix.plots import distance_figures as draw
+from parallel_mix.plots.distance_figures import Array, Classes
+from parallel_mix.plots.figures import save
+from parallel_mix.store.results import read_attribute, read_result
+from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
+
+SAMPLE = 1_000
+
+
+def plot_distances(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
+    """The matrix, how often each distance is, and where it is of things with themselves a map."""
+    matrix, what = StoredMatrix.of(path, "distances"), read_attribute(path, "metric")
+    new, old = read_sides(path)
+    own = old is None
+    rows = _sample(matrix.shape[0])
+    columns = rows if own else _sample(matrix.shape[1])
+    D = matrix.among(rows, columns)
+    if not np.isfinite(D).all():
+        raise InputError(f"{path} has distances that are NaN or infinite: there is nothing to draw.")
+    y = _taken(new.y, rows)
+    across = y if old is None else _taken(old.y, columns)
+    order = in_order(D, y) if own else _by_class(y, len(rows))
+    order_across = order if own else _by_class(across, len(columns))
+    size = " x ".join(f"{n:,}" for n in matrix.shape)
+    about = size if D.shape == matrix.shape else f"{D.shape[0]:,} x {D.shape[1]:,} at random of {size}"
+    sides = _taken(y, order), _taken(across, order_across)
+    figure = draw.draw_matrix(D[np.ix_(order, order_across)], *sides, own, what, about)
+    written = save(figure, folder, "matrix", formats)
+    written += save(draw.draw_histogram(D, y, across, own, what), folder, "distances", formats)
+    if own and len(D) > 2:
+        written += save(draw.draw_map(*scaled_coordinates(D), y), folder, "map", formats)
+    return written
+
+
+def plot_neighbours(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
+    """How far the neighbours are, and how many of them are of the row's class."""
+    found, what = read_result(path, "neighbours"), read_attribute(path, "metric")
+    written = save(draw.draw_neighbours(found["distances"], what), folder, "neighbours", formats)
+    new, old = read_sides(path)
+    of_old = new.y if old is None else old.y
+    if new.y is not None and of_old is not None:
+        same = of_old[found["indices"]] == new.y[:, None]
+        written += save(draw.draw_agreement(same), folder, "agreement", formats)
+    return written
+
+
+def in_order(D: Array, y: Classes | None) -> NDArray[np.int64]:
+    """Rows class by class, near ones beside each other."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    if len(D) < 3:
+        return _by_class(y, len(D))
+    leaves = leaves_list(linkage(((D + D.T) / 2.0)[np.triu_indices(len(D), 1)], "average"))
+    if y is None:
+        return np.asarray(leaves, dtype=np.int64)
+    place = np.empty(len(D), dtype=np.int64)
+    place[leaves] = np.arange(len(D))
+    return np.lexsort((place, y))
+
+
+def _by_class(y: Classes | None, n: int) -> NDArray[np.int64]:
+    return np.arange(n) if y is None else np.argsort(y, kind="stable")
+
+
+def _sample(n: int) -> NDArray[np.int64]:
+    return np.arange(n) if n <= SAMPLE else np.sort(np.random.default_rng(0).choice(n, SAMPLE, replace=False))
+
+
+def _taken(y: Classes | None, chosen: NDArray[np.int64]) -> Classes | None:
+    return None if y is None else y[chosen]
