@@ -45,7 +45,7 @@ lint: install
 bench: install
 	$(BIN)/python benchmarks/hmac_speed.py
 	$(BIN)/python benchmarks/figure_5_2.py
-	$(BIN)/python benchmarks/hmac_kills.py
+	$(BIN)/python benchmarks/kills.py hmac
 
 clean:
 	rm -rf $(VENV) demo build dist *.egg-info

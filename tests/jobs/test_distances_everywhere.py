@@ -205,7 +205,10 @@ BAD = {
     "no classes": (["rows.npy", "--metric", "vdm"], "vdm needs the known classes"),
     "no module": (["rows.npy", "--metric", "nowhere:f"], "cannot be imported: ModuleNotFoundError"),
     "no function": (["rows.npy", "--metric", "ours:f"], "ours has no function 'f'"),
-    "words": (["rows.npy", "--metric", "ours:words"], "ours:words returned 'far' for rows .* and .*: a number is needed"),
+    "words": (
+        ["rows.npy", "--metric", "ours:words"],
+        "ours:words returned 'far' for rows .* and .*: a number is needed",
+    ),
     "NaN": (["rows.npy", "--metric", "ours:nothing"], "ours:nothing returned nan for rows .* and"),
     "not symmetric": (["rows.npy", "--metric", "ours:skew", "--symmetric"], "promised to be symmetric, but gives"),
     "no signatures": (["rows.npy", "--metric", "mallows"], "holds no signatures: give HDF5"),

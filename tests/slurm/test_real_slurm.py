@@ -12,6 +12,7 @@ from tests.conftest import BIN, ROOT, assert_same_result, blobs, parallel_mix
 from tests.slurm.cluster import Cluster
 
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
+MINKOWSKI = ["--metric", "minkowski", "--p", "3", "--checkpoint-every", "0"]
 
 
 @pytest.fixture
@@ -101,14 +102,26 @@ def test_an_array(cluster: Cluster, tmp_path: Path) -> None:
     cluster.wait_done(job, tmp_path)
 
 
+@pytest.fixture(scope="session")
+def long_distances(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same for distances."""
+    folder = tmp_path_factory.mktemp("long distances")
+    np.save(folder / "long.npy", blobs(7_000, 12, 9))
+    assert parallel_mix("distances", folder / "long.npy", "-o", folder / "whole.h5", *MINKOWSKI).returncode == 0
+    return folder / "long.npy", folder / "whole.h5"
+
+
+@pytest.mark.parametrize("command", ["hmac", "distances"])
 def test_the_template_stops_at_its_signal_and_is_requeued(
-    cluster: Cluster, long_run: tuple[Path, Path], tmp_path: Path
+    cluster: Cluster, command: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    long_run = request.getfixturevalue("long_run" if command == "hmac" else "long_distances")
+    more = LONG if command == "hmac" else MINKOWSKI
     environment = {**cluster.environment, "PATH": f"{BIN}:{cluster.environment['PATH']}"}
     words = ["--parsable", "--ntasks=4", "--nodes=2", "--time=5", f"--chdir={tmp_path}"]
-    template = str(ROOT / "slurm" / "hmac.sbatch")
+    template = str(ROOT / "slurm" / f"{command}.sbatch")
     with_path = Cluster(environment, cluster.hosts)
-    done = with_path.run("sbatch", *words, template, long_run[0], tmp_path / "out.h5", *LONG)
+    done = with_path.run("sbatch", *words, template, long_run[0], tmp_path / "out.h5", *more)
     job = done.stdout.strip()
     cluster.wait((tmp_path / "out.h5.checkpoint").exists, tmp_path)
     cluster.run("scancel", "--batch", "-s", "USR1", job)  # what --signal=B:USR1 does in time
