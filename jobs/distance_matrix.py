@@ -20,9 +20,9 @@ class Options(CommonOptions):
 
     input: Path = argument("table: csv, npy, npz, parquet or HDF5")
     old: Path | None = argument("a second table: rows of the first (new) against its rows", nargs="?", default=None)
-    metric: str = option("euclidean", "see README for the list", metavar="NAME")
-    p: float = option(2.0, "the power of minkowski", read=number, metavar="P")
-    sigma: float = option(1.0, "bandwidth of the gaussian kernel distance, in data units", read=number, metavar="S")
+    metric: str | None = option(None, "see README for the list (default: euclidean)", metavar="NAME")
+    p: float | None = option(None, "the power of minkowski (default: 2)", read=number, metavar="P")
+    sigma: float | None = option(None, "bandwidth of gaussian, in data units (default: 1)", read=number, metavar="S")
     symmetric: bool = option(False, "a function of your own is symmetric: half the work, checked by samples")
     from_similarity: str | None = option(
         None, "the input is a matrix S of similarities: take the largest - S, or 1/S", choices=("bound", "inverse")
@@ -31,9 +31,16 @@ class Options(CommonOptions):
     symmetrize: bool = option(False, "with --from-similarity: the mean of both halves")
     single: bool = option(False, "write float32")
     gather: bool = option(False, "send tiles to rank 0, where workers share no file system")
-    dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
+    dataset: str = option("X", "name of the data in HDF5 or npz; of the column of texts", metavar="NAME")
     labels: str | None = option(None, "dataset or column of known classes (kept with the result)", metavar="NAME")
     row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
+
+
+def check(options: Options) -> dict[str, Any]:
+    """What decides the answer; refused in words where it contradicts itself."""
+    from parallel_mix.launch.matrix_job import wish
+
+    return wish(options)
 
 
 def run(options: Options) -> None:
@@ -45,28 +52,19 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.kernels.other_distances import from_similarity
     from parallel_mix.launch.job import Job
-    from parallel_mix.launch.matrix_job import MatrixJob, NeighboursJob, as_compared, things_in
-    from parallel_mix.models.pairwise import input_kind, metric_for
-    from parallel_mix.models.tiles import Metric
+    from parallel_mix.launch.matrix_job import MatrixJob, NeighboursJob, as_compared, chosen_metric
+    from parallel_mix.models.pairwise import input_kind
     from parallel_mix.store.tables import Selection
 
-    decided: dict[str, Any] = {key: getattr(options, key) for key in ("metric", "p", "sigma", "symmetric")}
-    if options.from_similarity:
-        decided = {"metric": f"from similarity: {options.from_similarity}", "symmetrize": options.symmetrize}
-    decided |= {"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"}
-    kind = "matrix" if options.from_similarity else input_kind(options.metric)
+    decided = check(options)
+    kind = input_kind(decided["metric"])
     selection = Selection(options.dataset, None, options.labels, options.row_names, kind)
     with Job("distances", options, backend, selection) as job:
         new = job.read(options.input, 1 if options.old else 2, classes_known=not options.old)
         old = new if options.old is None else job.read(options.old, least_rows=1)
         new, old = as_compared(kind, new, old)
-        if options.from_similarity:
-            metric: Metric = from_similarity(options.from_similarity, new.survey, options.symmetrize)
-        else:
-            things = things_in(old), None if old is new else things_in(new)
-            metric = metric_for(options.metric, *things, options.p, options.sigma, options.symmetric)
+        metric = chosen_metric(decided, new, old)
         pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)
         if options.dry_run:
             job.progress.say(pairs.intention())

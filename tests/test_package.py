@@ -83,9 +83,11 @@ def test_the_readmes_commands_do_what_they_say(tmp_path: Path) -> None:
 
 
 def test_the_readmes_python_runs() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     names: dict[str, object] = {}
-    exec(block, names)
+    for block in blocks:
+        exec(block, names)
+    assert names["D"].shape == (50, 50)  # type: ignore[attr-defined]
     assert names["model"].labels_.max() == 2  # type: ignore[attr-defined]
 
 

@@ -9,12 +9,39 @@ from typing import Any
 from parallel_mix.errors import InputError
 from parallel_mix.launch.job import Job
 from parallel_mix.models.neighbours import find_neighbours
-from parallel_mix.models.pairwise import by_class, signatures_of
+from parallel_mix.models.pairwise import SIMILARITY, by_class, input_kind, metric_for, signatures_of
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
 from parallel_mix.store.checkpoints import checkpoint_path
 from parallel_mix.store.matrix_files import MatrixFile, check_room, finish, lay_out, plan, staging_path, sweep, take_up
 from parallel_mix.store.results import write_tree
 from parallel_mix.store.tables import Table, digest
+
+
+def wish(options: Any) -> dict[str, Any]:
+    """What decides the answer; refused in words where options contradict each other, or would do nothing."""
+    given = [name for name in ("metric", "p", "sigma", "symmetric", "old") if getattr(options, name)]
+    metric = options.metric or "euclidean"
+    if options.from_similarity:
+        if given:
+            word = "A second table" if given[0] == "old" else f"--{given[0]}"
+            raise InputError(f"{word} has nothing to do beside --from-similarity: leave it out.")
+        found = {"metric": SIMILARITY + options.from_similarity, "symmetrize": options.symmetrize}
+    else:
+        input_kind(metric)
+        for name, only in (("p", "minkowski"), ("sigma", "gaussian")):
+            if getattr(options, name) is not None and metric != only:
+                raise InputError(f"--{name} is for --metric {only}, not for {metric}.")
+        if options.symmetric and ":" not in metric:
+            raise InputError(f"--symmetric is a promise about a function of your own; {metric} is symmetric anyway.")
+        if options.symmetrize:
+            raise InputError("--symmetrize is for --from-similarity.")
+        found = {"metric": metric}
+        found |= {"p": 2.0 if options.p is None else options.p} if metric == "minkowski" else {}
+        found |= {"sigma": 1.0 if options.sigma is None else options.sigma} if metric == "gaussian" else {}
+        found |= {"symmetric": options.symmetric} if ":" in metric else {}
+    if options.knn and (options.single or options.gather):
+        raise InputError(f"--{'single' if options.single else 'gather'} is for the whole matrix, not for --knn.")
+    return found | ({"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"})
 
 
 class PairsJob:
@@ -100,6 +127,13 @@ def things_in(table: Table) -> Any:
     if table.offsets is not None:
         return signatures_of(table.X, table.w, table.offsets)
     return next(things for things in (table.texts, table.matrix, table.X) if things is not None)
+
+
+def chosen_metric(decided: dict[str, Any], new: Table, old: Table) -> Metric:
+    """The metric that was wished for, as it is on these tables."""
+    things, others = (old.survey or things_in(old)), (None if old is new else things_in(new))
+    symmetric = decided.get("symmetric", decided.get("symmetrize", False))
+    return metric_for(decided["metric"], things, others, decided.get("p", 2.0), decided.get("sigma", 1.0), symmetric)
 
 
 def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:

@@ -14,7 +14,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels import signatures, text_distances, vector_distances
 from parallel_mix.kernels.category_distances import ClassProbabilities
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.other_distances import CallableMetric, imported
+from parallel_mix.kernels.other_distances import CallableMetric, from_similarity, imported
 from parallel_mix.kernels.signatures import Signatures
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, compute_tiles
 
@@ -27,6 +27,7 @@ KINDS = {
     **dict.fromkeys(text_distances.METRICS, "texts"),
 }
 """What each metric compares."""
+SIMILARITY = "from similarity: "
 
 
 class Assigned:
@@ -77,7 +78,9 @@ def pairwise(
 
 
 def input_kind(metric: str | Function) -> str:
-    """What a metric compares: numbers, categories, signatures or texts."""
+    """What a metric compares: numbers, categories, signatures, texts, or nothing: it converts a matrix."""
+    if not callable(metric) and metric.startswith(SIMILARITY):
+        return "matrix"
     if callable(metric) or ":" in metric:
         return "numbers"
     if metric not in KINDS:
@@ -125,7 +128,7 @@ def check_alike(X: Any, Y: Any, what: str = "columns") -> None:
 def metric_for(
     metric: str | Function, X: Any, Y: Any = None, p: float = 2.0, sigma: float = 1.0, symmetric: bool = False
 ) -> Metric:
-    """The metric of a name, as it is on these things."""
+    """The metric of a name, as it is on these things; X is what is known of a matrix that is to be converted."""
     kind = input_kind(metric)
     if callable(metric):
         name = getattr(metric, "__name__", "the function")
@@ -135,6 +138,8 @@ def metric_for(
         return signatures.SignatureMetric(metric)
     if kind == "texts":
         return text_distances.edit_metric(metric)
+    if kind == "matrix":
+        return from_similarity(metric.removeprefix(SIMILARITY), X, symmetric)
     check_alike(X, Y)
     if ":" in metric:
         imported(metric)

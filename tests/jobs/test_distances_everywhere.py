@@ -191,6 +191,14 @@ def edits(a: str, b: str) -> int:
 
 
 BAD = {
+    "p of nothing": (["rows.npy", "--p", "3"], "--p is for --metric minkowski, not for euclidean"),
+    "sigma of nothing": (["rows.npy", "--metric", "cosine", "--sigma", "3"], "--sigma is for --metric gaussian"),
+    "sigma zero": (["rows.npy", "--metric", "gaussian", "--sigma", "0"], "must be above 0, not 0"),
+    "promise of nothing": (["rows.npy", "--symmetric"], "euclidean is symmetric anyway"),
+    "mean of nothing": (["rows.npy", "--symmetrize"], "--symmetrize is for --from-similarity"),
+    "two metrics": (["S.npz", "--from-similarity", "bound", "--metric", "cosine"], "--metric has nothing to do beside"),
+    "two tables": (["S.npz", "S.npz", "--from-similarity", "bound"], "A second table has nothing to do beside"),
+    "single neighbours": (["rows.npy", "--knn", "3", "--single"], "--single is for the whole matrix"),
     "other columns": (["rows.npy", "narrow.npy"], "Old and new have 3 and 5 columns: give the same"),
     "other dimensions": (
         ["signatures.h5", "flat.h5", "--metric", "mallows"],
