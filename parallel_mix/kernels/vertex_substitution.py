@@ -1,0 +1,184 @@
+"""Vertex substitution (Teitz & Bart 1968) for the p-median problem: medoids of least total distance.
+
+    minimise   sum_i w_i min_j d(i, v_j)        over k of the points themselves as medoids v_1..v_k
+                                                (Qiao, dissertation, eq. (3.5) and Algorithm 1; weights: R = H D)
+
+Each point in turn is a candidate: of the k exchanges with a medoid the best is made at once, if it brings anything; what
+was a medoid in this sweep is no candidate any more. The sweeps end with one that brings nothing. All k exchanges are
+judged in one pass over the points, from the distances to the nearest and the second nearest medoid (Resende & Werneck;
+FasterPAM): points nearer to the candidate than to their second medoid are few, and looked for sixteen at a time.
+
+Sums are those of whole numbers, distances times weights in steps so small that the sum of all just fits 62 bits: they are
+exact whatever their order, so an exchange is worth the same whether one process adds it up or many, and what is said to
+be an improvement is one.
+
+paper <-> code    d_ij <-> E[j, i] (row: the candidate)    w <-> w    r_t <-> loss    Delta_bj <-> gain + change[j]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from parallel_mix.kernels.density import Array
+
+Ints = np.ndarray
+LANES = 16
+BITS = 61
+
+
+def steps_of(w: Array, largest: float) -> float:
+    """How many steps make one: a power of two, so that the sum of all weighted distances fits."""
+    total = float(w.sum()) * largest
+    return 2.0 ** (BITS - int(np.ceil(np.log2(total)))) if total > 0 else 1.0
+
+
+@njit(cache=True, nogil=True)
+def in_steps(distance: float, weight: float, steps: float) -> int:
+    """A weighted distance as a whole number."""
+    return np.int64(np.rint(np.float64(distance) * weight * steps))
+
+
+@njit(cache=True, nogil=True)
+def second_of(near: Array, first: int) -> int:
+    """The nearest medoid but one; -1 where there is one only."""
+    found = -1
+    for j in range(len(near)):
+        if j != first and (found < 0 or near[j] < near[found]):
+            found = j
+    return found
+
+
+@njit(cache=True, nogil=True)
+def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
+    """Nearest and second nearest medoid of each point; a medoid is its own, whatever lies on it."""
+    for i in range(near.shape[0]):
+        best = 0
+        for j in range(1, near.shape[1]):
+            if near[i, j] < near[i, best]:
+                best = j
+        first[i] = best
+    for j in range(len(medoids)):
+        if medoids[j] >= 0:
+            first[medoids[j]] = j
+    for i in range(near.shape[0]):
+        second[i] = second_of(near[i], first[i])
+
+
+@njit(cache=True, nogil=True)
+def weigh(
+    near: Array, w: Array, steps: float, first: Ints, second: Ints, d1: Array, d2: Array, q1: Ints, removal: Ints
+) -> int:
+    """Distances to the two medoids, what each medoid's removal costs, and the loss."""
+    loss = np.int64(0)
+    removal[:] = 0
+    for i in range(len(first)):
+        d1[i] = near[i, first[i]]
+        q1[i] = in_steps(d1[i], w[i], steps)
+        loss += q1[i]
+        if second[i] >= 0:
+            d2[i] = near[i, second[i]]
+            removal[first[i]] += in_steps(d2[i], w[i], steps) - q1[i]
+        else:
+            d2[i] = np.inf
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, q1: Ints, change: Ints) -> int:
+    """What a candidate at these distances brings: to all exchanges alike (returned), and to each (`change`)."""
+    gain = np.int64(0)
+    n = len(row)
+    for start in range(0, n, LANES):
+        stop = min(start + LANES, n)
+        hit = False
+        if stop - start == LANES:
+            for i in range(start, start + LANES):
+                hit |= row[i] < d2[i]
+        else:
+            hit = True
+        if not hit:
+            continue
+        for i in range(start, stop):
+            if row[i] < d2[i]:
+                moved = in_steps(row[i], w[i], steps)
+                if row[i] < d1[i]:
+                    gain += moved - q1[i]
+                    change[first[i]] += q1[i] - in_steps(d2[i], w[i], steps)
+                else:
+                    change[first[i]] += moved - in_steps(d2[i], w[i], steps)
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def exchange(row: Array, candidate: int, j: int, near: Array, first: Ints, second: Ints) -> None:
+    """Let a candidate be medoid j; `row` are its distances."""
+    for i in range(len(row)):
+        near[i, j] = row[i]
+        if first[i] == j or second[i] == j:
+            best = 0
+            for other in range(1, near.shape[1]):
+                if near[i, other] < near[i, best]:
+                    best = other
+            first[i] = best
+            second[i] = second_of(near[i], best)
+        elif row[i] < near[i, first[i]]:
+            second[i], first[i] = first[i], j
+        elif row[i] < near[i, second[i]]:
+            second[i] = j
+
+
+@njit(cache=True, nogil=True)
+def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> int:
+    """Exchange medoids (in place) until a whole sweep brings nothing; the loss, in steps."""
+    n, k = E.shape[0], len(medoids)
+    near = np.empty((n, k), E.dtype)
+    for j in range(k):
+        near[:, j] = E[medoids[j]]
+    first, second = np.empty(n, np.int64), np.empty(n, np.int64)
+    d1, d2, q1 = np.empty(n, E.dtype), np.empty(n, E.dtype), np.empty(n, np.int64)
+    removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
+    assign(near, medoids, first, second)
+    loss = weigh(near, w, steps, first, second, d1, d2, q1, removal)
+    been = np.zeros(n, np.int64)
+    sweep, better = 0, True
+    while better:
+        sweep, better = sweep + 1, False
+        for j in range(k):
+            been[medoids[j]] = sweep
+        for candidate in range(n):
+            if been[candidate] == sweep:
+                continue
+            change[:] = removal
+            gain = judge(E[candidate], w, steps, first, d1, d2, q1, change)
+            j = best_of(change)
+            if gain + change[j] < 0:
+                medoids[j] = candidate
+                been[candidate] = sweep
+                exchange(E[candidate], candidate, j, near, first, second)
+                loss = weigh(near, w, steps, first, second, d1, d2, q1, removal)
+                better = True
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def best_of(change: Ints) -> int:
+    """The exchange that brings most; of equal ones the first."""
+    best = 0
+    for j in range(1, len(change)):
+        if change[j] < change[best]:
+            best = j
+    return best
+
+
+@njit(cache=True, nogil=True)
+def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> int:
+    """The same for one medoid: the point of the least total distance."""
+    least = np.int64(-1)
+    for candidate in range(E.shape[0]):
+        total = np.int64(0)
+        for i in range(E.shape[0]):
+            total += in_steps(E[candidate, i], w[i], steps)
+        if least < 0 or total < least:
+            least, medoids[0] = total, candidate
+    return least
