@@ -61,8 +61,7 @@ def work(options: Options, backend: Backend) -> None:
     kind = input_kind(decided["metric"])
     selection = Selection(options.dataset, None, options.labels, options.row_names, kind)
     with Job("distances", options, backend, selection) as job:
-        new = job.read(options.input, 1 if options.old else 2, classes_known=not options.old)
-        old = new if options.old is None else job.read(options.old, least_rows=1)
+        new, old = job.read_two(options.input, options.old)
         new, old = as_compared(kind, new, old)
         metric = chosen_metric(decided, new, old)
         pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)

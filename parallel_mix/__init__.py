@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["HMAC", "__version__", "pairwise"]
+__all__ = ["HMAC", "Signatures", "__version__", "pairwise"]
 
 if TYPE_CHECKING:
+    from parallel_mix.kernels.signatures import Signatures
     from parallel_mix.models.hmac import HMAC
     from parallel_mix.models.pairwise import pairwise
 
@@ -18,6 +19,10 @@ def __getattr__(name: str) -> Any:
         from parallel_mix.models.hmac import HMAC
 
         return HMAC
+    if name == "Signatures":
+        from parallel_mix.kernels.signatures import Signatures
+
+        return Signatures
     if name == "pairwise":
         from parallel_mix.models.pairwise import pairwise
 

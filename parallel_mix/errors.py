@@ -18,8 +18,12 @@ class InputError(ParallelMixError, ValueError):
     exit_code = 2
 
 
-class UserFunctionError(InputError):
-    """A function of the user's own returned what it must not, on whatever worker."""
+class UnknownNameError(InputError):
+    """A column or dataset that was asked for is not there."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text)
+        self.name = name
 
 
 class Stopped(ParallelMixError):
@@ -54,7 +58,7 @@ class Failure:
     worker: str
     error: str
     traceback: str
-    users_fault: bool = False  # a `UserFunctionError`
+    users_fault: bool = False  # an `InputError`
 
 
 class TaskError(ParallelMixError):

@@ -55,7 +55,7 @@ def contents(path: Path, without: tuple[str, ...] = ("run",)) -> dict[str, np.nd
     found: dict[str, np.ndarray] = {}
 
     def visit(name: str, item: object) -> None:
-        if name.split("/")[0] in without:
+        if name != "/" and name.split("/")[0] in without:
             return
         for key, value in item.attrs.items():  # type: ignore[attr-defined]
             found[f"{name}@{key}"] = np.asarray(value)
@@ -63,6 +63,7 @@ def contents(path: Path, without: tuple[str, ...] = ("run",)) -> dict[str, np.nd
             found[name] = np.asarray(item[()])
 
     with h5py.File(path, "r") as file:
+        visit("/", file)
         file.visititems(visit)
     return found
 

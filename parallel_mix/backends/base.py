@@ -7,6 +7,7 @@ how many workers there are, so every backend gives the same bits.
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Protocol, Self
 
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.usage import Usage
-from parallel_mix.errors import Failure, Stopped, TaskError, UserFunctionError
+from parallel_mix.errors import Failure, InputError, Stopped, TaskError
 
 Kernel = Callable[[Any, Any], Any]
 Nodes = dict[tuple[int, int], Any]
@@ -81,6 +82,28 @@ class Backend(ABC):
     def close(self) -> None:  # noqa: B027 (a backend without resources needs nothing here)
         """End the workers."""
 
+    def patiently(self, action: Callable[[], Any]) -> None:
+        """Do something that may take long (see to the disk what was written) while all hear that rank 0 is alive."""
+        outcome: list[BaseException] = []
+
+        def act() -> None:
+            try:
+                action()
+            except BaseException as error:
+                outcome.append(error)
+
+        thread = threading.Thread(target=act, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.1)
+            self.on_wait()
+            self._stay_in_touch()
+        if outcome:
+            raise outcome[0]
+
+    def _stay_in_touch(self) -> None:  # noqa: B027 (only ranks leave where they hear nothing)
+        """Let the workers hear of rank 0."""
+
     def map(self, kernel: Kernel, tasks: Tasks) -> Iterator[tuple[int, Any]]:
         """Yield `(task_index, result)` as tasks finish; `tasks` may grow while this is iterated."""
         self._first_call = self._first_call or time.monotonic()
@@ -98,7 +121,7 @@ class Backend(ABC):
                     sent, following = sent + 1, []
             for index, result in found:  # workers are busy again while the caller looks at these
                 if isinstance(result, Failure):
-                    raise UserFunctionError(result.error) if result.users_fault else TaskError(result)
+                    raise InputError(result.error) if result.users_fault else TaskError(result)
                 received += 1
                 yield index, result
             if self.stop.signum:

@@ -131,6 +131,9 @@ class MpiBackend(Backend):
                 return found
             pause = 0.1 if self.ranks == 1 else patience.pause(computing=self._pending[0] > 0)
 
+    def _stay_in_touch(self) -> None:
+        self._listen()
+
     def _listen(self) -> None:
         """Note who is there; raise where somebody has been silent for too long."""
         now = time.monotonic()

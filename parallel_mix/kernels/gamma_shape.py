@@ -1,9 +1,10 @@
 """The shape of gamma distributions whose scales differ from cluster to cluster (hlm.txt, equations (3) and (4)).
 
-    log s - psi(s) = c,    c = sum_j W_j log u_j - sum_i w_i log u_i = - sum_i w_i log(u_i / u_j(i)) >= 0,    b_j = u_j / s
+    log s - psi(s) = c,    c = sum_j W_j log u_j - sum_i w_i log u_i = - sum_i w_i log(u_i / u_j(i)) >= 0
+    b_j = u_j / s
 
-u_i squared distance to the cluster's centroid, u_j their mean in cluster j, w weights that add to 1. The left side falls
-from infinity to 0 between 1/(2s) and 1/s, so the root lies in (1/(2c), 1/c).
+u_i squared distance to the cluster's centroid, u_j their mean in cluster j, w weights that add to 1. The left side
+falls from infinity to 0 between 1/(2s) and 1/s, so the root lies in (1/(2c), 1/c).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ nothing changes. Of equal ones always the lowest index. Sums are of whole number
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -59,7 +61,7 @@ def medoids_of(total: Ints, label: Ints, k: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def alternate(E: Array, w: Array, medoids: Ints, steps: float) -> int:
+def alternate(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
     """Rounds from these medoids (changed in place); the loss, in steps."""
     n, k = E.shape[0], len(medoids)
     first, second = np.zeros(n, np.int64), np.zeros(n, np.int64)

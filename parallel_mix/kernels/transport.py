@@ -18,7 +18,8 @@ from numba import njit
 from parallel_mix.kernels.density import Array
 
 OPTIMAL = 1e-13
-"""A reduced cost above minus this part of the largest cost is not negative."""
+"""A reduced cost above minus this part of the largest cost is not negative, at first; at last, of its own parts."""
+ROUNDING = 1e-15
 MOST_PIVOTS = 1_000
 """Pivots, for each node, after which something is wrong: one or two are the rule."""
 
@@ -159,6 +160,7 @@ def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
     parent, depth, stack = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     flow, eps, potential = np.zeros(nodes), np.zeros(nodes, np.int64), np.empty(nodes)
     first_tree(c, p, q, parent, flow, eps)
+    fine = 0
     for _ in range(MOST_PIVOTS * nodes):
         price(c, m, parent, depth, potential, stack)
         lowest, enter_i, enter_j = -OPTIMAL * largest, -1, -1
@@ -168,6 +170,14 @@ def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
                 reduced = c[i, j] - own - potential[m + j]
                 if reduced < lowest:
                     lowest, enter_i, enter_j = reduced, i, j
+        if enter_i < 0 and fine < nodes:  # costs that are small beside the largest have their say, too
+            for i in range(m):
+                for j in range(n):
+                    parts = abs(c[i, j]) + abs(potential[i]) + abs(potential[m + j])
+                    reduced = c[i, j] - potential[i] - potential[m + j]
+                    if reduced < -OPTIMAL * parts and (enter_i < 0 or reduced < lowest):
+                        lowest, enter_i, enter_j = reduced, i, j
+            fine += enter_i >= 0
         if enter_i < 0:
             total = 0.0
             for node in range(nodes - 1):
@@ -191,12 +201,13 @@ def on_a_line(v: Array, p: Array, u: Array, q: Array) -> float:
         total += moved * gap * gap
         have -= moved
         want -= moved
-        if have <= want:
+        done, full = have <= ROUNDING, want <= ROUNDING  # roundings of sums of weights are no weights to be carried
+        if done:
             i += 1
             if i == len(v):
                 return total
             have = p[order[i]]
-        else:
+        if full:
             j += 1
             if j == len(u):
                 return total
@@ -236,16 +247,22 @@ def distance(v: Array, p: Array, u: Array, q: Array, greedy: bool) -> float:
 
 @njit(cache=True, nogil=True)
 def signature_tile(
-    V: Array, P: Array, spans: Ints, U: Array, Q: Array, other_spans: Ints, greedy: bool, same: bool
+    V: Array, P: Array, spans: Ints, U: Array, Q: Array, other_spans: Ints, greedy: bool, ahead: int, same: bool
 ) -> Array:
-    """Distances between all signatures of one set and of another, cut by `spans`; `same`: the sets are one."""
+    """Distances between all signatures of one set and of another, cut by `spans`; `same`: the sets are one.
+
+    Row r has the number s + ahead of column s: of a pair the lower number comes first, whichever way it is asked for.
+    """
     rows, columns = len(spans) - 1, len(other_spans) - 1
     out = np.zeros((rows, columns))
     for r in range(rows):
         a, b = spans[r], spans[r + 1]
         for s in range(r + 1 if same else 0, columns):
             c, d = other_spans[s], other_spans[s + 1]
-            out[r, s] = distance(V[a:b], P[a:b], U[c:d], Q[c:d], greedy)
+            if r + ahead > s:
+                out[r, s] = distance(U[c:d], Q[c:d], V[a:b], P[a:b], greedy)
+            elif r + ahead < s:
+                out[r, s] = distance(V[a:b], P[a:b], U[c:d], Q[c:d], greedy)
             if same:
                 out[s, r] = out[r, s]
     return out

@@ -26,6 +26,9 @@ CLOSE = 1e-4
 MANY = 8
 """Where more than one pair in so many is close, all are taken as differences."""
 
+SINGULAR = 1e-13
+"""Eigenvalues of a correlation matrix below this, for each of its columns, are roundings."""
+
 BY_PRODUCT = ("euclidean", "sqeuclidean", "cosine", "correlation", "mahalanobis", "gaussian")
 BY_SCIPY = ("cityblock", "chebyshev", "minkowski", "hamming", "jaccard")
 METRICS = BY_PRODUCT + BY_SCIPY
@@ -74,9 +77,9 @@ class VectorMetric:
 
     def as_compared(self, X: Array) -> np.ndarray:
         """The rows that plain differences are taken of."""
-        if self.name == "correlation":
-            X = X - X.mean(axis=1, keepdims=True)
         if self.name in ("cosine", "correlation"):
+            X = X / np.abs(X).max(axis=1, keepdims=True)  # squares of very large or small ones are out of range
+            X = X - X.mean(axis=1, keepdims=True) if self.name == "correlation" else X
             return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
         if self.whiten is not None:
             return np.asarray((X - self.shift) @ self.whiten)
@@ -87,8 +90,9 @@ class VectorMetric:
         if self.name in BY_SCIPY:
             from scipy.spatial.distance import cdist
 
-            more = {"p": self.p} if self.name == "minkowski" else {}
-            return np.asarray(cdist(new.given[rows], old.given[columns], self.name, **more))
+            if self.name == "minkowski":
+                return minkowski(new.given[rows], old.given[columns], self.p)
+            return np.asarray(cdist(new.given[rows], old.given[columns], self.name))
         D = np.empty((rows.stop - rows.start, columns.stop - columns.start))
         for a in range(rows.start, rows.stop, BLOCK):
             some = slice(a, min(a + BLOCK, rows.stop))
@@ -118,6 +122,22 @@ class VectorMetric:
             S *= -2.0
             np.sqrt(S, out=S)
         return S
+
+
+def minkowski(A: Array, B: Array, p: float) -> Array:
+    """By SciPy; where powers may have left the range of numbers, over the largest difference of the pair."""
+    from scipy.spatial.distance import cdist
+
+    with np.errstate(over="ignore", under="ignore"):
+        D = np.asarray(cdist(A, B, "minkowski", p=p))
+        tiny = 1e-280 ** (1.0 / p)
+    for i in np.flatnonzero(((tiny > D) | ~np.isfinite(D)).any(axis=1)):
+        odd = np.flatnonzero((tiny > D[i]) | ~np.isfinite(D[i]))
+        gaps = np.abs(A[i] - B[odd])
+        largest = gaps.max(axis=1, keepdims=True)
+        part = gaps / np.where(largest > 0, largest, 1.0)
+        D[i, odd] = largest[:, 0] * (part**p).sum(axis=1) ** (1.0 / p)
+    return D
 
 
 def left_factor(augmented: Array) -> Array:
@@ -154,15 +174,8 @@ def vector_metric(name: str, X: Array, p: float = 2.0, sigma: float = 1.0) -> Ve
         check_directions(name, X)
     if name == "mahalanobis":
         shift = X.mean(axis=0)
-        covariance = np.atleast_2d(np.cov(X - shift, rowvar=False))
-        try:
-            whiten = np.linalg.cholesky(np.linalg.inv(covariance))
-        except np.linalg.LinAlgError:
-            raise InputError(
-                "mahalanobis needs a covariance that can be inverted: there are columns that depend on each other, "
-                f"or too few rows ({len(X)} rows, {d} columns)."
-            ) from None
-    if not sigma > 0:
+        whiten = whitening(X - shift)
+    if not (sigma > 0 and sigma * sigma > 0):
         raise InputError(f"The bandwidth of the gaussian distance must be above 0, not {sigma:g}.")
     if not p >= 1:
         raise InputError(f"minkowski needs p of 1 or more, not {p:g}.")
@@ -173,10 +186,30 @@ def vector_metric(name: str, X: Array, p: float = 2.0, sigma: float = 1.0) -> Ve
     return replace(metric, centre=rows.min(axis=0) / 2 + rows.max(axis=0) / 2)
 
 
+def whitening(X: Array) -> Array:
+    """L with L L^T the inverse of the covariance of centred rows."""
+    n, d = X.shape
+    scale = np.sqrt((X**2).sum(axis=0) / max(n - 1, 1))
+    values = np.zeros(1)
+    if n > d and (scale > 0).all():
+        correlation = (X / scale).T @ (X / scale) / (n - 1)
+        values = np.linalg.eigvalsh(correlation)
+    if not values.min() > SINGULAR * d:
+        raise InputError(
+            "mahalanobis needs a covariance that can be inverted: there are columns that depend on each other, or too "
+            f"few rows ({n} rows, {d} columns)."
+        )
+    return np.asarray(np.linalg.cholesky(np.linalg.inv(correlation)) / scale[:, None])
+
+
 def check_directions(name: str, X: Array) -> None:
     """Refuse rows that have no direction."""
-    lengths = np.linalg.norm(X - X.mean(axis=1, keepdims=True) if name == "correlation" else X, axis=1)
-    bad = np.flatnonzero(~(lengths > 0))
+    largest = np.abs(X).max(axis=1)
+    if name == "correlation":
+        spread = np.abs(X - X.mean(axis=1, keepdims=True)).max(axis=1)
+        bad = np.flatnonzero(spread <= 8.0 * np.finfo(float).eps * largest)
+    else:
+        bad = np.flatnonzero(largest == 0)
     if bad.size:
         what = "is constant: it correlates with nothing" if name == "correlation" else "is zero: it has no direction"
         raise InputError(f"Row {bad[0] + 1} {what} ({bad.size} such rows). Remove them, or choose another metric.")

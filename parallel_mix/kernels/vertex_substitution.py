@@ -3,19 +3,22 @@
     minimise   sum_i w_i min_j d(i, v_j)        over k of the points themselves as medoids v_1..v_k
                                                 (Qiao, dissertation, eq. (3.5) and Algorithm 1; weights: R = H D)
 
-Each point in turn is a candidate: of the k exchanges with a medoid the best is made at once, if it brings anything; what
-was a medoid in this sweep is no candidate any more. The sweeps end with one that brings nothing. All k exchanges are
-judged in one pass over the points, from the distances to the nearest and the second nearest medoid (Resende & Werneck;
-FasterPAM): points nearer to the candidate than to their second medoid are few, and looked for sixteen at a time.
+Each point in turn is a candidate: of the k exchanges with a medoid the best is made at once, if it brings anything;
+what was a medoid in this sweep is no candidate any more. The sweeps end with one that brings nothing. All k exchanges
+are judged in one pass over the points, from the distances to the nearest and the second nearest medoid (Resende &
+Werneck; FasterPAM): points nearer to the candidate than to their second medoid are few, and looked for sixteen at a
+time.
 
-Sums are those of whole numbers, distances times weights in steps so small that the sum of all just fits 62 bits: they are
-exact whatever their order, so an exchange is worth the same whether one process adds it up or many, and what is said to
-be an improvement is one.
+Sums are those of whole numbers, distances times weights in steps so small that the sum of all just fits 62 bits: they
+are exact whatever their order, so an exchange is worth the same whether one process adds it up or many, and what is
+said to be an improvement is one.
 
 paper <-> code    d_ij <-> E[j, i] (row: the candidate)    w <-> w    r_t <-> loss    Delta_bj <-> gain + change[j]
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -34,7 +37,7 @@ def steps_of(w: Array, largest: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def in_steps(distance: float, weight: float, steps: float) -> int:
+def in_steps(distance: float, weight: float, steps: float) -> Any:
     """A weighted distance as a whole number."""
     return np.int64(np.rint(np.float64(distance) * weight * steps))
 
@@ -68,7 +71,7 @@ def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
 @njit(cache=True, nogil=True)
 def weigh(
     near: Array, w: Array, steps: float, first: Ints, second: Ints, d1: Array, d2: Array, q1: Ints, removal: Ints
-) -> int:
+) -> Any:
     """Distances to the two medoids, what each medoid's removal costs, and the loss."""
     loss = np.int64(0)
     removal[:] = 0
@@ -85,7 +88,7 @@ def weigh(
 
 
 @njit(cache=True, nogil=True)
-def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, q1: Ints, change: Ints) -> int:
+def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, q1: Ints, change: Ints) -> Any:
     """What a candidate at these distances brings: to all exchanges alike (returned), and to each (`change`)."""
     gain = np.int64(0)
     n = len(row)
@@ -129,7 +132,7 @@ def exchange(row: Array, candidate: int, j: int, near: Array, first: Ints, secon
 
 
 @njit(cache=True, nogil=True)
-def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> int:
+def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
     """Exchange medoids (in place) until a whole sweep brings nothing; the loss, in steps."""
     n, k = E.shape[0], len(medoids)
     near = np.empty((n, k), E.dtype)
@@ -172,7 +175,7 @@ def best_of(change: Ints) -> int:
 
 
 @njit(cache=True, nogil=True)
-def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> int:
+def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
     """The same for one medoid: the point of the least total distance."""
     least = np.int64(-1)
     for candidate in range(E.shape[0]):

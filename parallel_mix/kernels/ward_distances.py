@@ -50,7 +50,9 @@ def join_all(D: Array, w: Array) -> tuple[Ints, Array]:
         for c in range(n):
             if alive[c] and c != low:
                 total = mass[low] + mass[high] + mass[c]
-                joined = (mass[low] + mass[c]) * e[low, c] + (mass[high] + mass[c]) * e[high, c] - mass[c] * e[low, high]
+                joined = (
+                    (mass[low] + mass[c]) * e[low, c] + (mass[high] + mass[c]) * e[high, c] - mass[c] * e[low, high]
+                )
                 e[low, c] = joined / total
                 e[c, low] = e[low, c]
         mass[low] += mass[high]

@@ -9,7 +9,7 @@ from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.progress import plural
 from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
-from parallel_mix.store.stored_matrix import StoredMatrix
+from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
 from parallel_mix.store.tables import Selection, read_table
 
 MOST_COLUMNS = 40
@@ -30,14 +30,14 @@ def _of_hmac(path: Path) -> list[str]:
 
 def _of_distances(path: Path) -> list[str]:
     matrix, metric = StoredMatrix.of(path, "distances"), read_attribute(path, "metric")
-    return [f"{path}: distances ({metric})", *examine(matrix).lines()]
+    return [f"{path}: distances ({metric})", *examine(matrix, own=read_sides(path)[1] is None).lines()]
 
 
 def _of_neighbours(path: Path) -> list[str]:
     distances = read_result(path, "neighbours")["distances"]
     (n, k), near, far = distances.shape, distances[:, 0].mean(), distances[:, -1].mean()
     return [
-        f"{path}: {k} nearest neighbours of {n:,}",
+        f"{path}: {k} nearest neighbours of {n:,} ({read_attribute(path, 'metric')})",
         f"mean distance {near:.6g} to the first, {far:.6g} to the last",
     ]
 

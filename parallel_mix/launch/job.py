@@ -13,7 +13,7 @@ from typing import Any, Self
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.threads import available_cores
 from parallel_mix.config import CommonOptions
-from parallel_mix.errors import InputError, Stopped, SupersededError
+from parallel_mix.errors import InputError, Stopped, SupersededError, UnknownNameError
 from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
@@ -23,6 +23,8 @@ from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
 from parallel_mix.store.hdf5_tables import FileSource, write_table
 from parallel_mix.store.results import data_tree, write_result
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
+
+KEPT_AS = {"labels": "y", "row_names": "rows"}
 
 
 class Job:
@@ -58,14 +60,9 @@ class Job:
         check_output(self.output, self.options.force or self.options.dry_run, self.endings, *inputs)
         return self
 
-    def read(self, path: Path, least_rows: int = 2, classes_known: bool = True) -> Table:
-        """The input table, checked; where its classes need not be known, it may lack them."""
-        try:
-            table = read_table(path, self.selection, least_rows)
-        except InputError:
-            if classes_known or self.selection.labels is None:
-                raise
-            table = read_table(path, replace(self.selection, labels=None), least_rows)
+    def read(self, path: Path, least_rows: int = 2, selection: Selection | None = None) -> Table:
+        """The input table, checked."""
+        table = read_table(path, selection or self.selection, least_rows)
         self.digest = digest(table)
         d = len(table.X) if table.matrix is not None else table.X.shape[1]
         found = plural(table.count, self.selection.things) + (f", {plural(d, 'column')}" if d else "")
@@ -74,6 +71,25 @@ class Job:
         if backend.name == "serial" and backend.size > (cores := available_cores()):
             self.progress.say(f"{backend.size} at a time share {plural(cores, 'core')}: fewer would be faster.")
         return table
+
+    def read_two(self, new: Path, old: Path | None) -> tuple[Table, Table]:
+        """New and old table, or one as both; names and classes that are asked for may be those of one alone."""
+        if old is None:
+            table = self.read(new)
+            return table, table
+        tables = []
+        for path in (new, old):
+            roles: dict[str, Any] = {"labels": self.selection.labels, "row_names": self.selection.row_names}
+            while True:
+                try:
+                    tables.append(self.read(path, 1, replace(self.selection, **roles)))
+                    break
+                except UnknownNameError as error:
+                    role = next((role for role, name in roles.items() if name == error.name), None)
+                    if role is None or (tables and getattr(tables[0], KEPT_AS[role]) is None):
+                        raise
+                    roles[role] = None
+        return tables[0], tables[1]
 
     def source(self, table: Table, name: str = "rows") -> RowSource:
         """How workers reach the rows: in memory, or, where ranks share nothing but files, in an HDF5 file."""

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import socket
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from parallel_mix.errors import InputError
 from parallel_mix.launch.job import Job
+from parallel_mix.models.callable_metric import imported
 from parallel_mix.models.neighbours import find_neighbours
 from parallel_mix.models.pairwise import SIMILARITY, by_class, input_kind, metric_for, signatures_of
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
 from parallel_mix.store.checkpoints import checkpoint_path
+from parallel_mix.store.hdf5_tables import FileSource
 from parallel_mix.store.matrix_files import MatrixFile, check_room, finish, lay_out, plan, staging_path, sweep, take_up
 from parallel_mix.store.results import write_tree
+from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Table, digest
 
 
 def wish(options: Any) -> dict[str, Any]:
     """What decides the answer; refused in words where options contradict each other, or would do nothing."""
+    if (options.metric or "").startswith(SIMILARITY):
+        raise InputError(f"There is no metric {options.metric!r}; similarities are converted by --from-similarity.")
     given = [name for name in ("metric", "p", "sigma", "symmetric", "old") if getattr(options, name)]
     metric = options.metric or "euclidean"
     if options.from_similarity:
@@ -53,11 +61,19 @@ class PairsJob:
         self.job, self.new, self.old, self.decided = job, new, old, decided
         self.shape = new.count, old.count
         job.digest = digest(new)
+        self.identity = {**decided, "old": digest(old), **identity_of_function(decided["metric"])}
 
     def intention(self) -> str:
         """What a dry run says."""
         n, m = self.shape
-        return f"Would write {self.would} of {n:,} against {m:,} ({self.decided['metric']})."
+        return (
+            f"Would write {self.would} of {n:,} against {m:,} ({self.decided['metric']}), {self.bytes / 1e9:,.3g} GB."
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Of the result."""
+        raise NotImplementedError
 
     def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
         """What workers compare, and how."""
@@ -65,8 +81,14 @@ class PairsJob:
         return PairsRecipe(self._source(self.old, "rows"), new, metric, sink)
 
     def _source(self, table: Table, name: str) -> ThingSource:
-        rows_of_numbers = table.X.shape[1] and table.offsets is None
-        return RowsOf(self.job.source(table, name)) if rows_of_numbers else Held(things_in(table))
+        if table.offsets is not None or table.texts is not None or isinstance(table.matrix, StoredMatrix):
+            return Held(things_in(table))
+        rows = self.job.source(replace(table, X=things_in(table)), name)
+        if table.matrix is not None:
+            return Held(
+                StoredMatrix.of(Path(rows.path), rows.dataset) if isinstance(rows, FileSource) else table.matrix
+            )
+        return RowsOf(rows)
 
     def rest(self) -> dict[str, Any]:
         """What goes into the file beside the numbers."""
@@ -80,27 +102,43 @@ class MatrixJob(PairsJob):
 
     would = "distances"
 
+    @property
+    def bytes(self) -> int:
+        return self.shape[0] * self.shape[1] * (4 if self.decided["dtype"] == "float32" else 8)
+
+    def intention(self) -> str:
+        check_room(self.job.output, self.shape, self.decided["dtype"], 0)
+        return super().intention()
+
     def run(self, metric: Metric, gather: bool) -> None:
         """Begin or go on, compute, finish."""
         dtype, job, backend = self.decided["dtype"], self.job, self.job.backend
+        names = sum(size_of_names(table) for table in (self.new, self.old))
         if not checkpoint_path(job.output).exists():  # with one the room is taken already
-            check_room(job.output, self.shape, dtype)
+            if job.options.only_task is None:
+                sweep(job.output)
+            check_room(job.output, self.shape, dtype, names)
         offset, header = plan(job.output, self.shape, dtype)
-        identity = {**self.decided, "old": digest(self.old), "offset": offset}
+        identity = {**self.identity, "offset": offset}
         path = staging_path(job.output, {**identity, "new": job.digest})
         file = MatrixFile(str(path.absolute()), offset, self.shape, dtype, socket.gethostname())
         job.unit = "tiles"
         job.without_checkpoint = path
         run = job.start(identity)
         alone = job.options.only_task is not None
+        if alone and run.restored() is None:
+            raise InputError("There is no checkpoint of a failed run here, by which its tasks are counted.")
+        if run.restored() is not None and not path.exists() and not alone:
+            run.forget()  # it was killed when all was done but this
         if run.restored() is not None:
             take_up(file, header)
-        elif not alone:
-            sweep(job.output)
-            lay_out(file, header)
+        else:
+            lay_out(file, header, names)
         compute_tiles(self.recipe(metric, None if gather or alone else file), backend, run, file)
-        file.sync()
-        finish(file, job.output, "distances", self.rest())
+        backend.patiently(file.sync)
+        rest = self.rest()
+        run.yield_to_later_attempt()
+        backend.patiently(lambda: finish(file, job.output, "distances", rest, run.yield_to_later_attempt))
         job.finish()
 
 
@@ -109,23 +147,37 @@ class NeighboursJob(PairsJob):
 
     would = "nearest neighbours"
 
+    @property
+    def bytes(self) -> int:
+        return self.shape[0] * int(self.decided["k"]) * 16
+
+    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
+        super().__init__(job, new, old, decided)
+        most = old.count - (new is old)
+        if decided["k"] > most:
+            raise InputError(f"There are {most} others to be near to: --knn {decided['k']} is too many.")
+
     def run(self, metric: Metric, gather: bool) -> None:
         """Begin or go on, compute, write."""
-        k, most = self.decided["k"], self.shape[1] - (self.new is self.old)
-        if k > most:
-            raise InputError(f"There are {most} others to be near to: --knn {k} is too many.")
+        k = self.decided["k"]
         self.job.unit = "stripes"
-        run = self.job.start({**self.decided, "old": digest(self.old)})
+        run = self.job.start(self.identity)
         indices, distances = find_neighbours(self.recipe(metric, None), k, self.job.backend, run)
         tree = {"neighbours": {"indices": indices, "distances": distances}}
         write_tree(self.job.output, "neighbours", tree | self.rest())
         self.job.finish()
 
 
+def as_signatures(table: Table) -> Table:
+    """Signatures that fit together, or a sentence."""
+    found = signatures_of(table.X, table.w, table.offsets, str(table.path))
+    return replace(table, X=found.values, w=found.weights, offsets=found.offsets)
+
+
 def things_in(table: Table) -> Any:
     """What of a table is compared."""
     if table.offsets is not None:
-        return signatures_of(table.X, table.w, table.offsets)
+        return signatures_of(table.X, table.w, table.offsets, str(table.path))
     return next(things for things in (table.texts, table.matrix, table.X) if things is not None)
 
 
@@ -138,6 +190,9 @@ def chosen_metric(decided: dict[str, Any], new: Table, old: Table) -> Metric:
 
 def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:
     """The tables as their metric compares them: categories become probabilities of the old rows' classes."""
+    if kind == "signatures":
+        checked = [as_signatures(table) for table in ((old,) if new is old else (old, new))]
+        return checked[-1], checked[0]
     if kind != "categories":
         return new, old
     X, Y = by_class(old.X, old.y, None if new is old else new.X)
@@ -145,11 +200,25 @@ def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:
     return known if Y is None else replace(new, X=Y, dataset=None), known
 
 
+def identity_of_function(metric: str) -> dict[str, str]:
+    """A function that was mended meanwhile is another one: half a matrix of each would be wrong."""
+    if ":" not in metric or metric.startswith(SIMILARITY):
+        return {}
+    source = inspect.getsourcefile(imported(metric))
+    return {"file of the function": hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]} if source else {}
+
+
+def size_of_names(table: Table) -> int:
+    """More bytes than the classes and names of the rows take in HDF5."""
+    texts = [str(value) for values in (table.y, table.rows) if values is not None for value in values]
+    return sum(64 + 2 * len(text.encode()) for text in texts)
+
+
 def names(table: Table) -> dict[str, Any]:
     """Classes and names of the rows."""
     found: dict[str, Any] = {}
     if table.y is not None:
-        found["y"] = [str(v) for v in table.y] if table.y.dtype.kind in "UO" else table.y
+        found["y"] = table.y if table.y.dtype.kind in "biuf" else [str(v) for v in table.y]
     if table.rows is not None:
         found["rows"] = table.rows
     return found

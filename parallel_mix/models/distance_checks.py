@@ -22,6 +22,10 @@ class Matrix(Protocol):
     @property
     def shape(self) -> tuple[int, int]: ...
 
+    @property
+    def rounding(self) -> float:
+        """Of its entries, relative."""
+
     def rows(self, start: int, stop: int) -> Array:
         """Rows start..stop."""
 
@@ -48,7 +52,8 @@ class Findings:
     def lines(self) -> list[str]:
         """As text."""
         n, m = self.shape
-        found = [f"{n:,} x {m:,}, from {self.lowest:.6g} to {self.highest:.6g}, mean {self.mean:.6g}"]
+        of_pairs = "" if self.diagonal is None else " of pairs"
+        found = [f"{n:,} x {m:,},{of_pairs} from {self.lowest:.6g} to {self.highest:.6g}, mean {self.mean:.6g}"]
         if self.negative:
             found.append(f"{self.negative:,} entries are negative: these are no distances")
         if self.not_finite:
@@ -56,48 +61,60 @@ class Findings:
         if self.diagonal is None or self.asymmetry is None or self.violations is None:
             return found
         zero = "zero" if self.diagonal == 0 else f"not zero (up to {self.diagonal:.3g})"
-        apart = f"not symmetric (apart by up to {self.asymmetry:.2g} of the largest entry)"
         of = "all" if self.sampled == n else f"{self.sampled:,} random"
+        apart = f"not symmetric (apart by up to {self.asymmetry:.2g} of the largest entry)"
+        apart = f"{apart if self.asymmetry else 'symmetric'}" + ("" if self.sampled == n else f" (of {of} rows)")
         return [
             *found,
-            f"diagonal {zero}, {apart if self.asymmetry else 'symmetric'}",
+            f"diagonal {zero}, {apart}",
             f"triangle inequality broken by {self.violations:.3%} of {TRIPLES:,} random triples of {of} rows",
             f"negative eigenfraction {self.negative_eigenfraction:.3%} of {of} rows (0: Euclidean distances)",
         ]
 
 
-def examine(matrix: Matrix, seed: int = 0) -> Findings:
-    """One pass over all entries, and samples of triples and rows."""
+def examine(matrix: Matrix, own: bool = True, seed: int = 0) -> Findings:
+    """One pass over all entries, and samples of triples and rows; `own`: distances of things to each other."""
     n, m = matrix.shape
+    count = 0
     lowest, highest, total, negative, odd, diagonal = np.inf, -np.inf, 0.0, 0, 0, 0.0
     for a in range(0, n, ROWS_AT_ONCE):
         rows = matrix.rows(a, min(a + ROWS_AT_ONCE, n))
-        lowest, highest = min(lowest, float(rows.min())), max(highest, float(rows.max()))
-        total += float(rows.sum())
+        wanted = np.isfinite(rows)
+        if own:
+            wanted[np.arange(len(rows)), a + np.arange(len(rows))] = False
+        finite = rows[wanted]
+        count += finite.size
+        lowest, highest = min(lowest, finite.min(initial=np.inf)), max(highest, finite.max(initial=-np.inf))
+        total += float(finite.sum())
         negative += int((rows < 0).sum())
         odd += int((~np.isfinite(rows)).sum())
-        if n == m:
+        if own:
             diagonal = max(diagonal, float(np.abs(rows.diagonal(a)).max()))
-    plain = Findings((n, m), lowest, total / (n * m), highest, negative, odd)
-    if n != m or odd:
+    plain = Findings((n, m), float(lowest), total / max(count, 1), float(highest), negative, odd)
+    if not own or odd:
         return plain
     random = np.random.default_rng(seed)
-    which = np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
+    which = sample_of(n, random)
     D = matrix.among(which, which)
     return replace(
         plain,
         diagonal=diagonal,
         asymmetry=float(np.abs(D - D.T).max()) / (highest or 1.0),
         sampled=len(which),
-        violations=triangle_violations(D, random),
+        violations=triangle_violations(D, random, matrix.rounding),
         negative_eigenfraction=negative_eigenfraction(D),
     )
 
 
-def triangle_violations(D: Array, random: np.random.Generator) -> float:
+def sample_of(n: int, random: np.random.Generator) -> np.ndarray:
+    """All, or so many at random that a matrix of them fits, in rising order."""
+    return np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
+
+
+def triangle_violations(D: Array, random: np.random.Generator, rounding: float) -> float:
     """The part of random triples with d(i, k) > d(i, j) + d(j, k), roundings apart."""
     i, j, k = random.integers(0, len(D), (3, TRIPLES))
-    return float(np.mean(D[i, k] > (D[i, j] + D[j, k]) * (1.0 + ROUNDING)))
+    return float(np.mean(D[i, k] > (D[i, j] + D[j, k]) * (1.0 + rounding)))
 
 
 def negative_eigenfraction(D: Array) -> float:

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.errors import TaskError
 from parallel_mix.kernels.density import Array
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
-from parallel_mix.models.tiles import Layout, Pairs, PairsRecipe, measured
+from parallel_mix.models.tile_layout import Layout
+from parallel_mix.models.tiles import Pairs, PairsRecipe, measured, work_off
 
 Nearest = tuple[np.ndarray, Array]
 """Indices (m, k) and distances (m, k), by rising distance, of equals the lowest index."""
@@ -23,7 +23,7 @@ def nearest_of_stripe(pairs: Pairs, stripe: tuple[int, int], k: int, width: int)
     indices, distances = np.zeros((b - a, 0), dtype=np.int64), np.zeros((b - a, 0))
     for c in range(0, n, width):
         d = min(c + width, n)
-        D = pairs.metric.tile(pairs.new, slice(a, b), pairs.old, slice(c, d), pairs.own)
+        D = pairs.tile((a, b, c, d))
         if pairs.own:
             itself = np.arange(max(a, c), min(b, d))
             D[itself - a, itself - c] = np.inf
@@ -62,7 +62,6 @@ def find_neighbours(recipe: PairsRecipe, k: int, backend: Backend, run: Run | No
     done[: len(state["stripes"])] = state["stripes"]
     indices = np.array(state["indices"], dtype=np.int64)
     distances = np.array(state["distances"], dtype=np.float64)
-    left = np.flatnonzero(~done)
 
     def how_far() -> HowFar:
         return float(done.sum()), float(len(stripes)), f"{k} nearest, stripe {int(done.sum())}/{len(stripes)}"
@@ -71,15 +70,9 @@ def find_neighbours(recipe: PairsRecipe, k: int, backend: Backend, run: Run | No
         found = {"stripes": done, "indices": indices, "distances": distances}
         return {"done": int(done.sum()), "layout": layout.as_numbers(), **found}
 
-    run.offer(ledger)
-    kernel = partial(nearest_of_stripe, k=k, width=layout.width)
-    try:
-        for number, found in backend.map(kernel, [stripes[s] for s in left]):
-            span = slice(*stripes[left[number]])
-            indices[span], distances[span] = found
-            done[left[number]] = True
-            run.report(how_far)
-            run.offer(ledger)
-    except TaskError as error:
-        raise error.renumbered(int((~done[: left[error.failure.task]]).sum())) from None
+    def keep(number: int, found: Nearest) -> None:
+        span = slice(*stripes[number])
+        indices[span], distances[span] = found
+
+    work_off(backend, run, partial(nearest_of_stripe, k=k, width=layout.width), stripes, done, keep, ledger, how_far)
     return indices, distances

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import difflib
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,10 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels import signatures, text_distances, vector_distances
 from parallel_mix.kernels.category_distances import ClassProbabilities
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.other_distances import CallableMetric, from_similarity, imported
 from parallel_mix.kernels.signatures import Signatures
+from parallel_mix.kernels.similarities import from_similarity
+from parallel_mix.models.callable_metric import CallableMetric, Function, imported
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, compute_tiles
-
-Function = Callable[[Any, Any], float]
 
 KINDS = {
     **dict.fromkeys(vector_distances.METRICS, "numbers"),
@@ -27,6 +26,7 @@ KINDS = {
     **dict.fromkeys(text_distances.METRICS, "texts"),
 }
 """What each metric compares."""
+NOT_KNOWN = ("", "nan", "none", "na", "n/a", "?")
 SIMILARITY = "from similarity: "
 
 
@@ -56,36 +56,42 @@ def pairwise(
     backend: Backend | None = None,
     out: Any = None,
 ) -> Any:
-    """Distances between the rows of Y and those of X (of X to each other without Y), on all cores by default.
+    """Distances (n, m) of the n rows of X to the m of Y (to each other without Y), on all cores by default.
 
     Rows are numbers; for mallows and irm X and Y are `Signatures`, for edit lists of texts, for vdm rows of categories,
-    and y has the known classes of X. A metric may be a function of two rows, too; `symmetric` promises that it is so.
-    With `out` (an array, a memory map, a dataset of an open HDF5 file) the distances are put there.
+    y the known classes of Y (of X without Y), from which it learns. A metric may be a function of two rows, too;
+    `symmetric` promises that it is so. With `out` (an array, a memory map, a dataset of an open HDF5 file) the
+    distances are put there.
     """
-    X, Y = things_of(X, Y, metric, y)
-    shape = len(X if Y is None else Y), len(X)
+    if backend is not None and not isinstance(backend, Backend):
+        raise InputError(f"backend must be one that runs, such as DaskBackend(workers=4), not {backend!r}.")
+    old, new = things_of(X if Y is None else Y, None if Y is None else X, metric, y)
+    shape = len(old if new is None else new), len(old)
     if out is None:
         out = np.empty(shape)
-    elif tuple(out.shape) != shape:
-        raise InputError(f"out has shape {tuple(out.shape)}, the distances have {shape}.")
-    chosen = metric_for(metric, X, Y, p, sigma, symmetric)
+    elif tuple(out.shape) != shape or out.dtype not in (np.float32, np.float64):
+        what = f"shape {tuple(out.shape)} and type {out.dtype}"
+        raise InputError(f"out has {what}, the distances have {shape} and are float64 or float32.")
+    chosen = metric_for(metric, old, new, p, sigma, symmetric)
     home = Assigned(out)
     with SerialBackend(forked=not chosen.frees_lock) if backend is None else contextlib.nullcontext(backend) as used:
         within = isinstance(used, SerialBackend) and not used.forked
-        recipe = PairsRecipe(Held(X), None if Y is None else Held(Y), chosen, home if within else None)
+        recipe = PairsRecipe(Held(old), None if new is None else Held(new), chosen, home if within else None)
         compute_tiles(recipe, used, home=home)
     return out
 
 
 def input_kind(metric: str | Function) -> str:
     """What a metric compares: numbers, categories, signatures, texts, or nothing: it converts a matrix."""
-    if not callable(metric) and metric.startswith(SIMILARITY):
+    if metric in (SIMILARITY + "bound", SIMILARITY + "inverse"):
         return "matrix"
     if callable(metric) or ":" in metric:
         return "numbers"
     if metric not in KINDS:
+        near = difflib.get_close_matches(str(metric).lower(), KINDS, 1)
+        guess = f" Perhaps {near[0]}?" if near else ""
         raise InputError(
-            f"There is no metric {metric!r}: use one of {', '.join(KINDS)}, or module:function of your own."
+            f"There is no metric {metric!r}: use one of {', '.join(KINDS)}, or module:function of your own.{guess}"
         )
     return KINDS[metric]
 
@@ -93,10 +99,13 @@ def input_kind(metric: str | Function) -> str:
 def things_of(X: Any, Y: Any, metric: str | Function, y: Any = None) -> tuple[Any, Any]:
     """Things in the form in which they are compared, checked."""
     kind = input_kind(metric)
+    if kind == "matrix":
+        raise InputError("Similarities are converted by the command: parallel-mix distances --from-similarity.")
     if kind == "signatures":
         odd = [type(things).__name__ for things in (X, Y) if not isinstance(things, Signatures | None)]
         if odd:
             raise InputError(f"{metric} compares Signatures(values, weights, offsets), not {odd[0]}.")
+        X, Y = (S and signatures_of(S.values, S.weights, S.offsets, name) for S, name in ((X, "X"), (Y, "Y")))
         return X, Y
     if kind == "texts":
         return _texts(X, "X"), None if Y is None else _texts(Y, "Y")
@@ -105,18 +114,30 @@ def things_of(X: Any, Y: Any, metric: str | Function, y: Any = None) -> tuple[An
     return _numbers(X, "X"), None if Y is None else _numbers(Y, "Y")
 
 
-def signatures_of(values: Array, weights: Any, offsets: Any) -> Signatures:
-    """Signatures as they are compared."""
-    return Signatures(values, weights, offsets)
+def signatures_of(values: Any, weights: Any, offsets: Any, what: str) -> Signatures:
+    """Signatures as they are compared, checked."""
+    return signatures.checked_signatures(values, weights, offsets, what)
 
 
 def by_class(X: np.ndarray, y: Any, Y: np.ndarray | None) -> tuple[Array, Array | None]:
     """Rows of categories as vdm compares them: as probabilities of the classes of the (old) rows X."""
     if y is None:
-        raise InputError("vdm needs the known classes of the rows: name their dataset or column with --labels.")
+        raise InputError("vdm needs the known classes of the (old) rows: name them with --labels, in Python with y=.")
     check_alike(X, Y)
-    known = ClassProbabilities(X, y)
-    return known.rows(X), None if Y is None else known.rows(Y)
+    if len(y) != len(X):
+        raise InputError(f"There are {len(y)} classes for {len(X)} rows: one for each is needed.")
+    known = is_known(y)
+    if not known.any():
+        raise InputError("No row has a known class: vdm learns from those that have one.")
+    learnt = ClassProbabilities(X[known], np.asarray(y).astype(str)[known])
+    return learnt.rows(X), None if Y is None else learnt.rows(Y)
+
+
+def is_known(y: Any) -> np.ndarray:
+    """Rows whose class is known: it is not empty, NaN or None."""
+    return np.array(
+        [str(value).strip().lower() not in ("", "nan", "none", "na", "n/a", "?") for value in y], dtype=bool
+    )
 
 
 def check_alike(X: Any, Y: Any, what: str = "columns") -> None:
@@ -149,7 +170,13 @@ def metric_for(
 
 
 def _numbers(X: Any, name: str) -> Array:
-    X = np.asarray(X, dtype=np.float64)
+    try:
+        X = np.asarray(X)
+        X = np.asarray(X, dtype=np.float64) if X.dtype.kind in "biufO" else X
+    except (TypeError, ValueError):
+        X = np.asarray(None)
+    if X.dtype.kind != "f":
+        raise InputError(f"{name} holds other things than numbers (sparse matrices are none, either).")
     if X.ndim != 2 or not X.size:
         raise InputError(f"{name} has shape {X.shape}: rows and columns are needed.")
     if not np.isfinite(X).all():

@@ -1,31 +1,23 @@
-"""Distances tile by tile, each put where it belongs by whoever computed it; tiles are cut by what a pair costs."""
+"""Distances tile by tile, each put where it belongs by whoever computed it."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from parallel_mix.backends.base import Backend
-from parallel_mix.errors import TaskError
+from parallel_mix.backends.base import Backend, Kernel, Tasks
+from parallel_mix.errors import InputError, TaskError
 from parallel_mix.kernels.density import Array
 from parallel_mix.models.points import RowSource
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.tile_layout import BRIEF, LONGEST_SIDE, Layout, Tile, Tiles
 
-Tile = tuple[int, int, int, int]
-"""Rows a..b, columns c..d."""
-
-MIRRORED = 2e-8
-"""Seconds that a pair must cost for its mirror image to be worth writing, in pieces as short as a tile is wide."""
-STRIPE = (256, 16_384)
-LONGEST_SIDE = 1024
-TILES = 200
-BRIEF, LONG = 0.005, 0.25
-"""Seconds that a tile should take."""
 UNKNOWN = 1e-5
 
 
@@ -128,55 +120,31 @@ class Pairs:
         self.new = self.old if recipe.new is None else self.metric.prepare(recipe.new.things())
         self.own = recipe.new is None
 
+    def tile(self, tile: Tile) -> Array:
+        """The distances of a tile, finite ones."""
+        a, b, c, d = tile
+        with np.errstate(over="ignore", invalid="ignore"):
+            D = self.metric.tile(self.new, slice(a, b), self.old, slice(c, d), self.own)
+            if not np.isfinite(D.sum()) and not np.isfinite(D).all():
+                i, j = (int(k) for k in np.argwhere(~np.isfinite(D))[0])
+                raise InputError(
+                    f"The distance of rows {a + i + 1} and {c + j + 1} is too large for a number: scale the data."
+                )
+        return D
+
 
 @dataclass(frozen=True)
-class Layout:
-    """How a matrix is cut into tiles."""
+class Chosen:
+    """Some of many tasks."""
 
-    height: int
-    width: int
-    halved: bool = False  # tiles on and above the diagonal only; the others are their mirror images
+    tasks: Tasks
+    which: np.ndarray
 
-    def tiles(self, shape: tuple[int, int]) -> list[Tile]:
-        """All tiles, row after row."""
-        n, m = shape
-        return [
-            (a, min(a + self.height, n), c, min(c + self.width, m))
-            for a in range(0, n, self.height)
-            for c in range(a if self.halved else 0, m, self.width)
-        ]
+    def __len__(self) -> int:
+        return len(self.which)
 
-    def as_numbers(self) -> list[int]:
-        """As a checkpoint keeps it: a run that goes on has the tiles of the one before."""
-        return [self.height, self.width, int(self.halved)]
-
-    @classmethod
-    def from_numbers(cls, kept: Any) -> Layout:
-        """The layout of a checkpoint."""
-        height, width, halved = (int(k) for k in kept)
-        return cls(height, width, bool(halved))
-
-    @classmethod
-    def of_matrix(cls, shape: tuple[int, int], symmetric: bool, block: int, seconds: float) -> Layout:
-        """Squares; or where pairs are cheap (`seconds` each) stripes, which are written in long pieces."""
-        if seconds < MIRRORED:
-            return cls(*STRIPE)
-        pairs = shape[0] * shape[1] / (2 if symmetric else 1)
-        side = 2 ** round(math.log2(task_seconds(pairs * seconds) / seconds) / 2)
-        side = max(min(side, LONGEST_SIDE), block)
-        return cls(side, side, symmetric)
-
-    @classmethod
-    def of_neighbours(cls, shape: tuple[int, int], block: int, seconds: float) -> Layout:
-        """A task is all tiles of the same rows."""
-        n, m = shape
-        rows = round(task_seconds(n * m * seconds) / (m * seconds * block)) * block
-        return cls(max(min(rows, LONGEST_SIDE), block), STRIPE[1])
-
-
-def task_seconds(total: float) -> float:
-    """How long a task should take, of a job of so many seconds."""
-    return min(max(total / TILES, BRIEF), LONG)
+    def __getitem__(self, k: int) -> Any:
+        return self.tasks[int(self.which[k])]
 
 
 def seconds_a_pair(pairs: Pairs, _: None) -> float:
@@ -191,7 +159,8 @@ def seconds_a_pair(pairs: Pairs, _: None) -> float:
         for warm in (False, *[True] * (1 + int(math.log2(most)))):
             a, c = (int(random.integers(0, count - side + 1)) for count in counts)
             began = time.perf_counter()
-            pairs.metric.tile(pairs.new, slice(a, a + side), pairs.old, slice(c, c + side), False)
+            with np.errstate(all="ignore"):
+                pairs.metric.tile(pairs.new, slice(a, a + side), pairs.old, slice(c, c + side), False)
             seconds = time.perf_counter() - began
             if warm and (seconds > BRIEF or 2 * side > most):
                 break
@@ -208,8 +177,7 @@ def measured(backend: Backend) -> float:
 
 def distance_tile(pairs: Pairs, tile: Tile, halved: bool) -> Array | None:
     """One tile: computed, and put in its place (and its mirror image in its own), or sent back."""
-    a, b, c, d = tile
-    values = pairs.metric.tile(pairs.new, slice(a, b), pairs.old, slice(c, d), pairs.own)
+    values = pairs.tile(tile)
     if pairs.sink is None:
         return values
     place(pairs.sink, tile, values, halved)
@@ -233,25 +201,43 @@ def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None,
         layout = Layout.of_matrix(shape, recipe.symmetric, recipe.metric.block, measured(backend))
     else:
         layout = Layout.from_numbers(state["layout"])
-    tiles = layout.tiles(shape)
+    tiles = Tiles(layout, shape)
     done = np.zeros(len(tiles), dtype=bool) if state is None else np.array(state["tiles"], dtype=bool)
-    left = np.flatnonzero(~done)
 
     def how_far() -> HowFar:
         return float(done.sum()), float(len(tiles)), f"{shape[0]:,} x {shape[1]:,}, tile {int(done.sum())}/{len(tiles)}"
 
     def ledger() -> State:
         if home is not None:  # first the tiles, then the word that they are there
-            home.sync()
+            backend.patiently(home.sync)
         return {"done": int(done.sum()), "tiles": done, "layout": layout.as_numbers()}
 
+    def keep(number: int, values: Array | None) -> None:
+        if values is not None and home is not None:
+            place(home, tiles[number], values, layout.halved)
+
+    work_off(backend, run, partial(distance_tile, halved=layout.halved), tiles, done, keep, ledger, how_far)
+
+
+def work_off(
+    backend: Backend,
+    run: Run,
+    kernel: Kernel,
+    tasks: Tasks,
+    done: np.ndarray,
+    keep: Callable[[int, Any], None],
+    ledger: Callable[[], State],
+    how_far: Callable[[], HowFar],
+) -> None:
+    """All tasks that are not done: results are kept and noted, a failure is numbered as a run that goes on counts."""
+    left = Chosen(tasks, np.flatnonzero(~done))
     run.offer(ledger)
     try:
-        for index, values in backend.map(partial(distance_tile, halved=layout.halved), [tiles[k] for k in left]):
-            if values is not None and home is not None:
-                place(home, tiles[left[index]], values, layout.halved)
-            done[left[index]] = True
+        for index, result in backend.map(kernel, left):
+            number = int(left.which[index])
+            keep(number, result)
+            done[number] = True
             run.report(how_far)
             run.offer(ledger)
     except TaskError as error:
-        raise error.renumbered(int((~done[: left[error.failure.task]]).sum())) from None
+        raise error.renumbered(int((~done[: left.which[error.failure.task]]).sum())) from None

@@ -13,6 +13,8 @@ from parallel_mix.plots.palette import COLOURS, GREY, MARKERS
 Array = NDArray[np.float64]
 Classes = NDArray[np.str_]
 MOST_CLASSES = 24
+UNKNOWN = "?"
+"""The class of rows of which it is not known."""
 BINS = 80
 
 
@@ -35,7 +37,7 @@ def draw_matrix(D: Array, rows: Classes | None, columns: Classes | None, own: bo
     if not own:
         axes.set_ylabel("new")
         axes.set_xlabel("old")
-    axes.set_title(f"Distances ({what}), {about}")
+    axes.set_title(f"Distances ({what}), {about}" + (", like beside like" if own else ""))
     return figure
 
 
@@ -43,13 +45,16 @@ def draw_histogram(D: Array, y: Classes | None, of_columns: Classes | None, own:
     """How often each distance is; within and between classes, where they are known."""
     figure = new_figure(8, 4.5)
     axes = figure.add_subplot()
-    counted = np.arange(D.shape[0])[:, None] != np.arange(D.shape[1]) if own else np.ones(D.shape, dtype=bool)
+    counted = np.arange(D.shape[0])[:, None] < np.arange(D.shape[1]) if own else np.ones(D.shape, dtype=bool)
+    if own and not np.array_equal(D, D.T):
+        counted |= counted.T
     edges = np.histogram_bin_edges(D[counted], BINS)
     if y is None or of_columns is None or len(np.unique(y)) < 2:
         axes.hist(D[counted], edges, color="#56B4E9")
         axes.set_ylabel("pairs")
     else:
         same = y[:, None] == of_columns
+        counted &= (y != UNKNOWN)[:, None] & (of_columns != UNKNOWN)
         for chosen, colour, label in ((same, "#0072B2", "of one class"), (~same, "#E69F00", "of two classes")):
             values = D[chosen & counted]
             if values.size:
@@ -71,7 +76,7 @@ def draw_map(Z: Array, shares: Array, y: Classes | None) -> Any:
     else:
         for number, name in enumerate(np.unique(y)):
             here = y == name
-            styled = number < MOST_CLASSES
+            styled = number < MOST_CLASSES and name != UNKNOWN
             axes.scatter(
                 Z[here, 0], Z[here, 1], s=14, linewidths=0, alpha=0.8, label=_short(name) if styled else None,
                 color=COLOURS[number % len(COLOURS)] if styled else GREY,

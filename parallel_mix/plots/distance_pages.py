@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.classical_scaling import scaled_coordinates
+from parallel_mix.models.distance_checks import sample_of
+from parallel_mix.models.pairwise import is_known
 from parallel_mix.plots import distance_figures as draw
-from parallel_mix.plots.distance_figures import Array, Classes
+from parallel_mix.plots.distance_figures import UNKNOWN, Array, Classes
 from parallel_mix.plots.figures import save
 from parallel_mix.store.results import read_attribute, read_result
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
-
-SAMPLE = 1_000
 
 
 def plot_distances(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
@@ -23,8 +23,9 @@ def plot_distances(path: Path, folder: Path, formats: tuple[str, ...]) -> list[P
     matrix, what = StoredMatrix.of(path, "distances"), read_attribute(path, "metric")
     new, old = read_sides(path)
     own = old is None
-    rows = _sample(matrix.shape[0])
-    columns = rows if own else _sample(matrix.shape[1])
+    random = np.random.default_rng(0)
+    rows = sample_of(matrix.shape[0], random)
+    columns = rows if own else sample_of(matrix.shape[1], random)
     D = matrix.among(rows, columns)
     if not np.isfinite(D).all():
         raise InputError(f"{path} has distances that are NaN or infinite: there is nothing to draw.")
@@ -50,7 +51,8 @@ def plot_neighbours(path: Path, folder: Path, formats: tuple[str, ...]) -> list[
     new, old = read_sides(path)
     of_old = new.y if old is None else old.y
     if new.y is not None and of_old is not None:
-        same = of_old[found["indices"]] == new.y[:, None]
+        near, known = of_old[found["indices"]], is_known(new.y)
+        same = (near == new.y[:, None])[known]
         written += save(draw.draw_agreement(same), folder, "agreement", formats)
     return written
 
@@ -73,9 +75,6 @@ def _by_class(y: Classes | None, n: int) -> NDArray[np.int64]:
     return np.arange(n) if y is None else np.argsort(y, kind="stable")
 
 
-def _sample(n: int) -> NDArray[np.int64]:
-    return np.arange(n) if n <= SAMPLE else np.sort(np.random.default_rng(0).choice(n, SAMPLE, replace=False))
-
-
 def _taken(y: Classes | None, chosen: NDArray[np.int64]) -> Classes | None:
-    return None if y is None else y[chosen]
+    """Classes of some rows; '?' where they are not known."""
+    return None if y is None else np.where(is_known(y), y, UNKNOWN)[chosen]

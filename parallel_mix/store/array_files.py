@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, UnknownNameError
 from parallel_mix.store.tables import Selection, Table, as_numbers
 
 
 def read_npy(path: Path, selection: Selection) -> Table:
-    return Table(as_numbers(load(path), "The array", path), path)
+    return Table(as_numbers(load(path), "The array", path, selection.kind), path)
 
 
 def read_npz(path: Path, selection: Selection) -> Table:
@@ -25,13 +25,13 @@ def read_npz(path: Path, selection: Selection) -> Table:
         if name in names:
             parts[role] = member(archive, name, path)
         elif asked:
-            raise InputError(f"{path} has no array {name!r}; it has {', '.join(names)}.")
+            raise UnknownNameError(f"{path} has no array {name!r}; it has {', '.join(names)}.", name)
     for role, name in (("rows", selection.row_names or "rows"), ("columns", "columns")):
         if name in names:
             parts[role] = [str(value) for value in member(archive, name, path)]
     if "w" in parts:
         parts["w"] = as_numbers(parts["w"], "The weights", path).ravel()
-    return Table(as_numbers(member(archive, data, path), f"The array {data!r}", path), path, **parts)
+    return Table(as_numbers(member(archive, data, path), f"The array {data!r}", path, selection.kind), path, **parts)
 
 
 def only_array(names: list[str], wanted: str, path: Path) -> str:
@@ -89,10 +89,10 @@ def read_parquet(path: Path, selection: Selection) -> Table:
     for role, name in (("w", selection.weights), ("y", selection.labels), ("rows", selection.row_names)):
         if name is not None:
             if name not in names:
-                raise InputError(f"{path} has no column {name!r}; it has {', '.join(names)}.")
+                raise UnknownNameError(f"{path} has no column {name!r}; it has {', '.join(names)}.", name)
             chosen[role] = name
     kept = [name for name in names if name not in chosen.values()]
-    columns = [as_numbers(content[name].to_numpy(), f"Column {name!r}", path) for name in kept]
+    columns = [as_numbers(content[name].to_numpy(), f"Column {name!r}", path, selection.kind) for name in kept]
     parts: dict[str, Any] = {}
     if "w" in chosen:
         parts["w"] = as_numbers(content[chosen["w"]].to_numpy(), "The weights", path)

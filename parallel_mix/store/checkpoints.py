@@ -108,6 +108,8 @@ class KeptRun:
     def _under_way(self, before: dict[str, Any]) -> str:
         """Where another run of this seems to be at work, or ''."""
         alive = before.get("state") == "running" and time.time() - self.status.stat().st_mtime < LIKELY_ALIVE
+        if before.get("host") == socket.gethostname() and not Path(f"/proc/{before.get('process')}").exists():
+            alive = False
         return f"{before.get('host')} (process {before.get('process')})" if alive else ""
 
     # what a model sees
@@ -141,7 +143,7 @@ class KeptRun:
         """Write the latest state offered."""
         if self._latest is None:
             return
-        self._yield_to_later_attempt()
+        self.yield_to_later_attempt()
         began = time.monotonic()
         state = self._latest()
         with hdf5_written_whole(self.checkpoint) as file:
@@ -156,6 +158,11 @@ class KeptRun:
         self.checkpoints += 1
         self.seconds += self._cost
 
+    def forget(self) -> None:
+        """What the checkpoint speaks of is not there any more: all is to be done."""
+        self._state, self.reused = None, 0.0
+        self.checkpoint.unlink(missing_ok=True)
+
     def finish(self) -> None:
         """The result is written: the checkpoint has done its work."""
         self.write_status("done", "finished")
@@ -164,7 +171,7 @@ class KeptRun:
     def write_status(self, state: str, text: str = "", first: bool = False) -> None:
         """Say how far the run is, for people and scripts, unless a later attempt says so already."""
         if not first:
-            self._yield_to_later_attempt()
+            self.yield_to_later_attempt()
         self._reported_at = time.monotonic()
         elapsed = time.time() - self._started
         done, total, doing = self._how_far()
@@ -190,7 +197,7 @@ class KeptRun:
             },
         )
 
-    def _yield_to_later_attempt(self) -> None:
+    def yield_to_later_attempt(self) -> None:
         """A run that was cut off and replaced must not write over its successor's checkpoint."""
         other = read_status(self.status)
         if int(other.get("launch", 0)) > self.launch:

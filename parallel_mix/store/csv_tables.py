@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.errors import InputError
-from parallel_mix.store.tables import Array, Selection, Table
+from parallel_mix.errors import InputError, UnknownNameError
+from parallel_mix.store.tables import MISSING, Array, Selection, Table, category_code
 
 SEPARATORS = ",;\t "
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 
 
 def read_csv(path: Path, selection: Selection) -> Table:
@@ -38,7 +36,7 @@ def read_csv(path: Path, selection: Selection) -> Table:
         numbers = _fast(body, separator, len(names))
         if numbers is not None:
             return Table(numbers, path, columns=header)
-    return _by_cell(path, body, separator, header, names, chosen, _category if categories else float)
+    return _by_cell(path, body, separator, header, names, chosen, category_code if categories else float)
 
 
 def lines_of(path: Path, plain: bool = False) -> list[str]:
@@ -47,8 +45,10 @@ def lines_of(path: Path, plain: bool = False) -> list[str]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from error
-    lines = [line for line in text.splitlines() if plain or (line.strip() and not line.lstrip().startswith("#"))]
-    if not lines:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+    if not plain:
+        lines = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not any(lines):
         raise InputError(f"{path} is empty.")
     return lines
 
@@ -71,13 +71,6 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _category(cell: str) -> float:
-    """A number, or one that stands for a text, the same in every file."""
-    if _is_number(cell):
-        return float(cell)
-    return float(int.from_bytes(hashlib.sha256(cell.encode()).digest()[:6], "big"))
-
-
 def _is_header(cells: list[str]) -> bool:
     """A first line without a single number is a header; a lone text among numbers is not."""
     return not any(_is_number(cell) for cell in cells)
@@ -86,7 +79,7 @@ def _is_header(cells: list[str]) -> bool:
 def column_number(name: str, names: list[str], path: Path) -> int:
     if name not in names:
         shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-        raise InputError(f"{path} has no column {name!r}; it has {shown}.")
+        raise UnknownNameError(f"{path} has no column {name!r}; it has {shown}.", name)
     return names.index(name)
 
 

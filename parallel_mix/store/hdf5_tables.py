@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, UnknownNameError
 from parallel_mix.store.atomic import written_whole
 from parallel_mix.store.tables import Array, Selection, Table, as_numbers
 
@@ -28,6 +28,8 @@ def opened(path: Path, advice: str = "") -> Iterator[Any]:
     with file:
         try:
             yield file
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} holds text that is not UTF-8.") from error
         except (KeyError, OSError) as error:
             raise InputError(f"{path} is damaged: a part of it is missing or cannot be read.{advice}") from error
 
@@ -48,7 +50,8 @@ def hdf5_written_whole(path: Path) -> Iterator[Any]:
 
 def read_hdf5(path: Path, selection: Selection) -> Table:
     with opened(path) as file:
-        X = as_numbers(read_dataset(file, selection.dataset, path), f"Dataset {selection.dataset!r}", path)
+        what = f"Dataset {selection.dataset!r}"
+        X = as_numbers(read_dataset(file, selection.dataset, path, selection.kind), what, path, selection.kind)
         group = file[selection.dataset].parent
         parts = read_names_beside(file, group, selection, path)
         weights = beside(file, group, selection.weights, "w", path)
@@ -75,17 +78,17 @@ def beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -
     """The full name of a dataset asked for (it must be there) or of the default beside X (it may be)."""
     if asked is not None:
         if asked not in file:
-            raise InputError(f"{path} has no dataset {asked!r}; it has {listing(file)}.")
+            raise UnknownNameError(f"{path} has no dataset {asked!r}; it has {listing(file)}.", asked)
         return asked
     return f"{group.name}/{default}".replace("//", "/") if default in group else None
 
 
-def read_dataset(file: Any, name: str, path: Path) -> Any:
-    """Numbers of a dataset, whole."""
+def read_dataset(file: Any, name: str, path: Path, kind: str = "numbers") -> Any:
+    """Numbers (or categories) of a dataset, whole."""
     dataset = file.get(name)
     if not isinstance(dataset, h5py.Dataset):
         raise InputError(f"{path} has no dataset {name!r}; it has {listing(file)}. Choose one with --dataset.")
-    if dataset.dtype == object or dataset.dtype.kind not in "biuf":
+    if kind != "categories" and (dataset.dtype == object or dataset.dtype.kind not in "biuf"):
         raise InputError(f"Dataset {name!r} of {path} holds {dataset.dtype} values: numbers are needed.")
     try:
         return dataset[()]

@@ -14,6 +14,8 @@ import json
 import os
 import re
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from parallel_mix.store.results import FORMAT, Tree, put_tree
 
 DATASET = "distances"
 RESERVE = 4 * 2**20
-"""Room for what is added at last: the HDF5 library does not survive a disk that is full."""
+"""Room for what is added at last, names and classes apart: the HDF5 library does not survive a disk that is full."""
 
 
 @dataclass(frozen=True)
@@ -42,30 +44,41 @@ class MatrixFile:
 
     def put(self, row: int, column: int, values: np.ndarray) -> None:
         """Write a tile in place; from another host than rank 0's, see it to the disk, too."""
-        values = np.ascontiguousarray(values, dtype=self.dtype)
+        with np.errstate(over="ignore"):
+            values = np.ascontiguousarray(values, dtype=self.dtype)
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            raise InputError(
+                f"There are distances that {self.dtype} cannot hold: leave out --single, or scale the data."
+            )
         content, width = values.data.cast("B"), values.shape[1] * values.itemsize
-        try:
-            file = os.open(self.path, os.O_WRONLY)
-            try:
-                if values.shape[1] == self.shape[1]:
-                    _write(file, content, self._at(row, 0))
-                else:
-                    for k in range(len(values)):
-                        _write(file, content[k * width : (k + 1) * width], self._at(row + k, column))
-                if socket.gethostname() != self.host:
-                    os.fdatasync(file)
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise InputError(explain(error, Path(self.path))) from error
+        with self._opened() as file:
+            if values.shape[1] == self.shape[1]:
+                _write(file, content, self._at(row, 0))
+            else:
+                for k in range(len(values)):
+                    _write(file, content[k * width : (k + 1) * width], self._at(row + k, column))
+            if socket.gethostname() != self.host:
+                os.fdatasync(file)
 
     def sync(self) -> None:
         """See to the disk what this host has written."""
-        file = os.open(self.path, os.O_WRONLY)
-        try:
+        with self._opened() as file:
             os.fdatasync(file)
-        finally:
-            os.close(file)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        try:
+            file = os.open(self.path, os.O_WRONLY)
+            try:
+                yield file
+            finally:
+                os.close(file)
+        except FileNotFoundError as error:
+            raise InputError(
+                f"{self.path}, which the run writes to, is gone: removed by hand, or by a later run of the same output."
+            ) from error
+        except OSError as error:
+            raise InputError(explain(error, Path(self.path))) from error
 
     def _at(self, row: int, column: int) -> int:
         return self.offset + (row * self.shape[1] + column) * np.dtype(self.dtype).itemsize
@@ -84,15 +97,15 @@ def staging_path(output: Path, identity: dict[str, Any]) -> Path:
 
 
 def sweep(output: Path) -> None:
-    """Remove what runs of other data or options have left unfinished of this output."""
-    for path in output.absolute().parent.glob(f".{glob.escape(output.name)}.*.part"):
-        if re.fullmatch(r"[0-9a-f]{12}", path.name.split(".")[-2]):
+    """Remove what runs without a checkpoint have left of this output."""
+    for path in output.absolute().parent.glob(f".{glob.escape(output.name)}.*"):
+        if re.search(r"\.([0-9a-f]{12}\.part|[0-9]+\.plan)$", path.name):
             path.unlink(missing_ok=True)
 
 
-def check_room(output: Path, shape: tuple[int, int], dtype: str) -> None:
-    """Refuse a matrix that the disk has no room for."""
-    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize + RESERVE
+def check_room(output: Path, shape: tuple[int, int], dtype: str, more: int) -> None:
+    """Refuse a matrix that the disk has no room for, with so many bytes beside it."""
+    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize + RESERVE + more
     found = os.statvfs(output.absolute().parent)
     free = found.f_bavail * found.f_frsize
     if needed > free:
@@ -125,8 +138,8 @@ def plan(output: Path, shape: tuple[int, int], dtype: str) -> tuple[int, bytes]:
         trial.unlink(missing_ok=True)
 
 
-def lay_out(matrix: MatrixFile, header: bytes) -> None:
-    """Make the file with room for the matrix."""
+def lay_out(matrix: MatrixFile, header: bytes, more: int) -> None:
+    """Make the file with room for the matrix and so many bytes beside it."""
     path = Path(matrix.path)
     size = matrix.offset + matrix.shape[0] * matrix.shape[1] * np.dtype(matrix.dtype).itemsize
     try:
@@ -134,7 +147,7 @@ def lay_out(matrix: MatrixFile, header: bytes) -> None:
         with path.open("xb") as file:
             file.write(header)
             file.flush()
-            os.posix_fallocate(file.fileno(), 0, size + RESERVE)  # HDF5 cuts off what it does not use
+            os.posix_fallocate(file.fileno(), 0, size + RESERVE + more)  # HDF5 cuts off what it does not use
             os.fsync(file.fileno())
     except OSError as error:
         path.unlink(missing_ok=True)
@@ -148,13 +161,11 @@ def take_up(matrix: MatrixFile, header: bytes) -> None:
             file.write(header)
             os.fsync(file.fileno())
     except OSError as error:
-        raise InputError(
-            f"{matrix.path}, the matrix that the checkpoint belongs to, is gone: begin anew with --fresh."
-        ) from error
+        raise InputError(explain(error, Path(matrix.path))) from error
 
 
-def finish(matrix: MatrixFile, output: Path, kind: str, tree: Tree) -> None:
-    """Add what else belongs to the result and give the file its name."""
+def finish(matrix: MatrixFile, output: Path, kind: str, tree: Tree, still_ours: Callable[[], None]) -> None:
+    """Add what else belongs to the result and give the file its name, unless it belongs to a later attempt by then."""
     path = Path(matrix.path)
     try:
         with h5py.File(path, "r+", locking=False) as file:
@@ -163,6 +174,7 @@ def finish(matrix: MatrixFile, output: Path, kind: str, tree: Tree) -> None:
             put_tree(file, tree)
         with path.open("rb+") as raw:
             os.fsync(raw.fileno())
+        still_ours()
         path.replace(output)
         sync_folder(output.absolute().parent)
     except OSError as error:

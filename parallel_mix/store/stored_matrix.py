@@ -42,6 +42,13 @@ class StoredMatrix:
                 raise InputError(f"{path} has changed since the run began: begin anew with --fresh.")
             return np.asarray(file[self.dataset][key], dtype=np.float64)
 
+    @property
+    def rounding(self) -> float:
+        """Of its entries, relative, some over."""
+        with opened(Path(self.path)) as file:
+            kind = file[self.dataset].dtype
+        return 4.0 * float(np.finfo(kind).eps) if kind.kind == "f" else 1e-15
+
     def rows(self, start: int, stop: int) -> Array:
         """Rows start..stop."""
         return self[start:stop]
@@ -91,7 +98,7 @@ def read_matrix(path: Path, selection: Selection) -> Table:
             parts = read_names_beside(file, file[name].parent, selection, path)
         matrix = StoredMatrix.of(path, name)
         parts.pop("columns", None)
-    if matrix.shape[0] != matrix.shape[1]:
+    if matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
     return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=survey(matrix, path), **parts)
 

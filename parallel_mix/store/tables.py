@@ -30,6 +30,7 @@ FORMATS = {
 HDF5_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "hdf5")
 TEXT_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "csv")
 ROWS_A_CHECK = 65_536
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 MISSING_CATEGORY = -(2.0**52)
 
 
@@ -74,7 +75,17 @@ class Selection:
 
 def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2) -> Table:
     """Read a table whole and check it."""
-    selection = selection or Selection()
+    table = _read(path, selection or Selection(), least_rows)
+    for values, what in ((table.y, "classes"), (table.rows, "row names")):
+        if values is not None and np.shape(values) != (table.count,):
+            shape = " x ".join(map(str, np.shape(values)))
+            raise InputError(f"{path} has {table.count} rows, but {shape} {what}: one for each row is needed.")
+        if values is not None and any("\0" in str(value) for value in values):
+            raise InputError(f"The {what} of {path} have characters that are no text (zeros).")
+    return table
+
+
+def _read(path: Path, selection: Selection, least_rows: int) -> Table:
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     if path.is_dir():
@@ -88,6 +99,7 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
         raise InputError(f"{path} is empty.")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path} cannot be read: no permission.")
+    table: Table
     if selection.kind == "signatures":
         from parallel_mix.store.signature_files import read_signatures
 
@@ -95,11 +107,13 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
     if selection.kind == "matrix":
         from parallel_mix.store.stored_matrix import read_matrix
 
-        return read_matrix(path, selection)
+        table = read_matrix(path, selection)
+        check_count(table.count, least_rows, path)
+        return table
     if selection.kind == "texts":
         from parallel_mix.store.text_files import read_texts
 
-        table: Table = read_texts(path, selection, kind)
+        table = read_texts(path, selection, kind)
         check_count(table.count, least_rows, path)
         return table
     table = _reader(kind)(path, selection)
@@ -123,9 +137,30 @@ def _reader(kind: str) -> Any:
     return {"npy": array_files.read_npy, "npz": array_files.read_npz, "parquet": array_files.read_parquet}[kind]
 
 
-def as_numbers(values: Any, what: str, path: Path) -> Array:
+def category_code(cell: str) -> float:
+    """A number, or one that stands for a text, the same in every file; NaN where it is missing."""
+    if cell.strip().lower() in MISSING:
+        return float("nan")
+    try:
+        return float(cell)
+    except ValueError:
+        return float(int.from_bytes(hashlib.sha256(cell.encode()).digest()[:6], "big"))
+
+
+def as_categories(values: Any) -> Array:
+    """Texts of any kind as numbers."""
+    array = np.asarray(values)
+    texts = [
+        value.decode() if isinstance(value, bytes) else "" if value is None else str(value) for value in array.flat
+    ]
+    return np.array([category_code(text) for text in texts]).reshape(array.shape)
+
+
+def as_numbers(values: Any, what: str, path: Path, kind: str = "numbers") -> Array:
     """An array of float64, or a sentence why it is none."""
     array = np.asarray(values)
+    if kind == "categories" and array.dtype.kind in "OUST":
+        return as_categories(array)
     if array.dtype == object or array.dtype.kind not in "biuf":
         raise InputError(f"{what} of {path} holds {array.dtype} values: numbers are needed.")
     return np.asarray(array, dtype=np.float64, order="C")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, UnknownNameError
 from parallel_mix.store.array_files import load, member, only_array, parquet_table
-from parallel_mix.store.csv_tables import cells_of, column_number, lines_of, separator_of
+from parallel_mix.store.csv_tables import column_number, lines_of, separator_of
 from parallel_mix.store.hdf5_tables import listing, opened, read_names_beside, texts_in
 from parallel_mix.store.tables import Selection, Table
 
@@ -29,7 +31,10 @@ def read_texts(path: Path, selection: Selection, format: str) -> Table:
     }
     values, parts = read[format](path, selection)
     array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "UT"):
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    texts = array.dtype.kind in "UT" or (array.dtype == object and all(isinstance(text, str) for text in array.flat))
+    if array.ndim != 1 or (array.size and not texts):
         what = f"{array.dtype} values of shape {array.shape}"
         raise InputError(f"{path} holds {what}: a list of texts is needed.")
     for name, those in parts.items():
@@ -38,17 +43,19 @@ def read_texts(path: Path, selection: Selection, format: str) -> Table:
     return Table(np.empty((len(array), 0)), path, texts=[str(text) for text in array], **parts)
 
 
-def _from_lines(path: Path, _: Selection) -> tuple[Any, Parts]:
+def _from_lines(path: Path, selection: Selection) -> tuple[Any, Parts]:
+    if selection.labels or selection.row_names:
+        raise InputError(f"{path} has nothing but a text a line: for classes or names take csv.")
     return lines_of(path, plain=True), {}
 
 
 def _from_csv(path: Path, selection: Selection) -> tuple[Any, Parts]:
-    lines = lines_of(path)
-    separator = separator_of(lines[0])
-    names, *body = (cells_of(line, separator) for line in lines)
+    lines = lines_of(path, plain=True)  # a text may well begin with #
+    rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator_of(lines[0]))  # or go over several lines
+    names, *body = ([cell.strip() for cell in cells] for cells in rows if cells)
     for k, cells in enumerate(body):
         if len(cells) != len(names):
-            raise InputError(f"Row {k + 1} of {path} has {len(cells)} values, {len(names)} were expected.")
+            raise InputError(f"Row {k + 1} of {path} has {len(cells)} cells, {len(names)} were expected.")
     column, roles = _columns(names, selection, path)
     return [cells[column] for cells in body], {
         role: np.array([cells[k] for cells in body]) if role == "y" else [cells[k] for cells in body]
@@ -70,8 +77,8 @@ def _columns(names: list[str], selection: Selection, path: Path) -> tuple[int, d
     """The column of texts (the one asked for, or the only one that is nothing else) and those of classes and names."""
     asked = {"y": selection.labels, "rows": selection.row_names}
     roles = {role: column_number(name, names, path) for role, name in asked.items() if name is not None}
-    if selection.dataset in names:
-        return names.index(selection.dataset), roles
+    if selection.dataset in names or selection.dataset != Selection.dataset:
+        return column_number(selection.dataset, names, path), roles
     left = [k for k in range(len(names)) if k not in roles.values()]
     if len(left) != 1:
         raise InputError(f"{path} has the columns {', '.join(names)}: choose that of the texts with --dataset.")
@@ -82,10 +89,13 @@ def _from_npz(path: Path, selection: Selection) -> tuple[Any, Parts]:
     archive = load(path)
     names = list(archive.files)
     data = selection.dataset if selection.dataset in names else only_array(names, selection.dataset, path)
-    asked = {"y": selection.labels or "y", "rows": selection.row_names or "rows"}
-    return member(archive, data, path), {
-        role: member(archive, name, path) for role, name in asked.items() if name in names
-    }
+    parts: Parts = {}
+    for role, asked in (("y", selection.labels), ("rows", selection.row_names)):
+        if asked is not None and asked not in names:
+            raise UnknownNameError(f"{path} has no array {asked!r}; it has {', '.join(names)}.", asked)
+        if (asked or role) in names:
+            parts[role] = member(archive, asked or role, path)
+    return member(archive, data, path), parts
 
 
 def _from_hdf5(path: Path, selection: Selection) -> tuple[Any, Parts]:

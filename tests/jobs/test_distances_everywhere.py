@@ -105,6 +105,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "texts.csv").open("w", newline="") as out:
         csv.writer(out).writerows([["name", "kind"], *([text, k % 2] for k, text in enumerate(texts))])
     (folder / "ours.py").write_text(OURS)
+    np.save(folder / "huge.npy", X[:20] * 1e200)
+    np.save(folder / "large.npy", X[:20] * 1e25)
+    np.savez(folder / "few.npz", X=X[:8], y=[1, 2, 3])
     np.save(folder / "narrow.npy", X[:20, :3])
     np.save(folder / "zero.npy", X[:20] * (np.arange(20) != 1)[:, None])
     flat = signatures(20, 2, 1)
@@ -208,6 +211,12 @@ BAD = {
     "NaN similarity": (["nan.npz", "--from-similarity", "bound"], "NaN or infinite, the first in row 5, column 6"),
     "which column": (["texts.csv", "--metric", "edit"], "columns name, kind: choose that of the texts with --dataset"),
     "no texts": (["rows.npy", "--metric", "edit"], "holds float64 values of shape .*: a list of texts is needed"),
+    "too large": (["huge.npy"], "too large for a number: scale the data"),
+    "too large for float32": (
+        ["large.npy", "--metric", "sqeuclidean", "--single"],
+        "distances that float32 cannot hold",
+    ),
+    "few classes": (["few.npz"], "8 rows, but 3 classes"),
     "zero row": (["zero.npy", "--metric", "cosine"], "Row 2 is zero: it has no direction"),
     "unknown": (["rows.npy", "--metric", "cosin"], "There is no metric 'cosin': use one of euclidean"),
     "no classes": (["rows.npy", "--metric", "vdm"], "vdm needs the known classes"),
@@ -222,7 +231,7 @@ BAD = {
     "no signatures": (["rows.npy", "--metric", "mallows"], "holds no signatures: give HDF5"),
     "too many neighbours": (["rows.npy", "--knn", "300"], "There are 299 others to be near to"),
     "not square": (["rows.npy", "--from-similarity", "bound"], "300 x 5 entries: it is not square"),
-    "too large": (["many.npy"], "needs .* GiB, and the disk of .* GiB free. Take --single, --knn"),
+    "no room": (["many.npy"], "needs .* GiB, and the disk of .* GiB free. Take --single, --knn"),
 }
 
 
@@ -230,7 +239,7 @@ BAD = {
 def test_a_bad_wish_is_a_sentence(case: str, inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(inputs)
     words, sentence = BAD[case]
-    if case == "too large":
+    if case == "no room":
         np.save(inputs / "many.npy", np.zeros((3_000_000, 1)))
     done = parallel_mix("distances", *words, "-o", tmp_path / "out.h5")
     assert done.returncode == 2, done.stderr
@@ -279,6 +288,101 @@ def test_bad_signatures(change: dict[str, list[float]], sentence: str, tmp_path:
     done = parallel_mix("distances", tmp_path / "s.h5", "--metric", "mallows", "-o", tmp_path / "o.h5")
     assert done.returncode == 2
     assert re.search(sentence, done.stderr), done.stderr
+
+
+def test_a_function_that_was_mended_meanwhile_is_another(inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(inputs)
+    module = inputs / "mended.py"
+    module.write_text("def f(x, y):\n    return abs(x - y).sum() if x[0] < 1e9 else 1 / 0\n")
+    far = X[:300].copy()
+    far[-1, 0] = 2e9
+    np.save(inputs / "beyond.npy", far)
+    words = ["distances", "beyond.npy", "--metric", "mended:f", "--checkpoint-every", "0", "-o", tmp_path / "D.h5"]
+    assert parallel_mix(*words).returncode == 1
+    module.write_text("def f(x, y):\n    return 1000 * abs(x - y).sum()\n")
+    done = parallel_mix(*words)
+    assert done.returncode == 2
+    assert "file of the function was" in done.stderr
+    assert parallel_mix(*words, "--fresh").returncode == 0
+
+
+def test_a_checkpoint_whose_matrix_is_gone_begins_anew(inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """As where a run was killed between the name of its result and the end of its checkpoint."""
+    monkeypatch.chdir(inputs)
+    words = ["distances", "far.npy", "--metric", "late:f", "--checkpoint-every", "0", "-o", tmp_path / "D.h5"]
+    far = X[:300].copy()
+    far[-1, 0] = 2e9
+    np.save(inputs / "far.npy", far)
+    (inputs / "late.py").write_text("from ours import taxi\ndef f(x, y):\n    return taxi(x, y) / (x[0] < 1e9)\n")
+    with np.errstate(divide="ignore"):
+        assert parallel_mix(*words).returncode == 2
+    (part,) = tmp_path.glob(".D.h5.*.part")
+    part.unlink()
+    done = parallel_mix(*words)
+    assert "is gone" not in done.stderr
+    assert done.returncode == 2
+    assert re.search("returned inf", done.stderr)
+
+
+def test_distances_are_those_of_the_matrix(inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(inputs)
+    words = ["distances", "signatures.h5", "--metric", "mallows"]
+    assert parallel_mix(*words, "-o", tmp_path / "D.h5").returncode == 0
+    assert parallel_mix(*words, "--knn", "5", "-o", tmp_path / "K.h5").returncode == 0
+    D = matrix(tmp_path / "D.h5")
+    with h5py.File(tmp_path / "K.h5") as file:
+        indices, distances = file["neighbours/indices"][:], file["neighbours/distances"][:]
+    assert np.array_equal(np.take_along_axis(D, indices, axis=1), distances)
+
+
+def test_texts_come_in_all_formats(tmp_path: Path) -> None:
+    texts = ["#one", "zwei", "tröis", "a, b", "line\nbreak", ""]
+    with (tmp_path / "t.csv").open("w", newline="") as out:
+        csv.writer(out).writerows([["text", "k"], *([text, "x"] for text in texts)])
+    np.savez(tmp_path / "t.npz", X=np.array(texts))
+    np.save(tmp_path / "t.npy", np.array([text.encode() for text in texts]))
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["X"] = texts
+        file["fixed"] = np.array([text.encode() for text in texts])
+    (tmp_path / "t.txt").write_text("\n".join(text.replace("\n", "\u2028") for text in texts) + "\n")
+    expected = [[edits(a, b) for b in texts] for a in texts]
+    for name, more in {"t.csv": ["--dataset", "text"], "t.npz": [], "t.npy": [], "t.h5": [], "t.txt": []}.items():
+        out = tmp_path / f"{name}.out.h5"
+        done = parallel_mix("distances", tmp_path / name, "--metric", "edit", "-o", out, *more)
+        assert done.returncode == 0, done.stderr
+        assert np.array_equal(matrix(out), expected), name
+
+
+def test_categories_come_in_all_formats(inputs: Path, tmp_path: Path) -> None:
+    with (inputs / "votes.csv").open(newline="") as file:
+        _, *rows = list(csv.reader(file))
+    votes, party = np.array([row[1:] for row in rows]), np.array([row[0] for row in rows])
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file["X"], file["y"] = [list(map(str, row)) for row in votes], list(map(str, party))
+    np.savez(tmp_path / "v.npz", X=votes, y=party)
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {f"c{k}": votes[:, k] for k in range(4)} | {"y": party}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "v.parquet")
+    words = ["--metric", "vdm", "--labels"]
+    assert parallel_mix("distances", inputs / "votes.csv", *words, "party", "-o", tmp_path / "c.h5").returncode == 0
+    for name in ("v.h5", "v.npz", "v.parquet"):
+        done = parallel_mix("distances", tmp_path / name, *words, "y", "-o", tmp_path / f"{name}.out.h5")
+        assert done.returncode == 0, done.stderr
+        assert np.array_equal(matrix(tmp_path / f"{name}.out.h5"), matrix(tmp_path / "c.h5")), name
+
+
+def test_names_may_be_those_of_one_table_alone(tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "old.csv").write_text("id,kind,a,b\nx,one,1,2\ny,two,3,4\nz,two,5,7\n")
+    words = ["distances", tmp_path / "new.csv", tmp_path / "old.csv", "-o", tmp_path / "D.h5"]
+    done = parallel_mix(*words, "--row-names", "id", "--labels", "kind")
+    assert done.returncode == 0, done.stderr
+    with h5py.File(tmp_path / "D.h5") as file:
+        assert list(file["old/rows"].asstr()) == ["x", "y", "z"]
+        assert "rows" not in file
+    done = parallel_mix(*words, "--row-names", "id", "--labels", "kinf", "--force")
+    assert done.returncode == 2
+    assert "has no column 'kinf'" in done.stderr
 
 
 def test_a_checkpoint_of_a_symmetric_run_is_not_taken_for_another(

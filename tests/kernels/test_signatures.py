@@ -58,6 +58,25 @@ def test_symmetric_with_a_zero_diagonal(name: str, lattice: bool) -> None:
     assert np.array_equal(matrix(name, S, own=False)[upper], D[upper])
 
 
+def test_a_far_point_leaves_the_near_ones_their_digits() -> None:
+    ot = pytest.importorskip("ot")
+    r = np.random.default_rng(4)
+    for far in (1e4, 1e6):
+        v, u = r.normal(size=(9, 2)), r.normal(size=(9, 2))
+        v[0] = u[0] = [far, far]
+        p = np.full(9, 1 / 9)
+        S = Signatures(np.concatenate([v, u]), np.concatenate([p, p]), np.array([0, 9, 18]))
+        expected = np.sqrt(ot.emd2(p, p, cdist(v, u, "sqeuclidean")))
+        assert matrix("mallows", S)[0, 1] == pytest.approx(expected, rel=1e-9)
+
+
+def test_on_a_line_sums_of_weights_are_equal_but_for_rounding() -> None:
+    S = Signatures(
+        np.array([0.0, 1.0, 0.0, 0.0, 1.0])[:, None], np.array([0.3, 0.7, 0.1, 0.2, 0.7]), np.array([0, 2, 5])
+    )
+    assert matrix("mallows", S)[0, 1] == 0.0
+
+
 @pytest.mark.parametrize("lattice", [False, True])
 def test_mallows_is_a_metric_and_of_no_order(lattice: bool) -> None:
     S = signatures(30, 3, 8, lattice)

@@ -88,12 +88,30 @@ def test_a_tight_cloud_far_from_the_rest_is_taken_as_differences() -> None:
     [
         ("cosine", np.array([[1.0, 2.0], [0.0, 0.0]]), "Row 2 is zero: it has no direction"),
         ("correlation", np.array([[1.0, 2.0], [3.0, 3.0]]), "Row 2 is constant"),
+        ("correlation", np.array([[1.0, 2.0, 1.0], [0.1, 0.1, 0.1]]), "Row 2 is constant"),
+        ("mahalanobis", blobs(40, 3) @ np.array([[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]]), "depend on each other"),
+        ("mahalanobis", blobs(5, 5), "too few rows"),
         ("mahalanobis", np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]), "columns that depend on each other"),
     ],
 )
 def test_where_a_metric_is_not_defined(name: str, X: np.ndarray, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         vector_metric(name, X)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_directions_have_no_size(scale: float) -> None:
+    X = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, 1.0]])
+    for name in ("cosine", "correlation"):
+        np.testing.assert_allclose(matrix(vector_metric(name, X * scale), X * scale), matrix(vector_metric(name, X), X))
+
+
+@pytest.mark.parametrize("p", [1.0, 7.0, 1000.0])
+@pytest.mark.parametrize("size", [1e-30, 0.1, 10.0, 1e30])
+def test_powers_out_of_range(p: float, size: float) -> None:
+    X = np.array([[0.0, 0.0], [size, size], [size, 0.0]])
+    D = matrix(vector_metric("minkowski", X, p=p), X)
+    np.testing.assert_allclose(D[0], [0.0, size * 2.0 ** (1.0 / p), size], rtol=1e-12)
 
 
 def test_each_metric_is_in_one_list() -> None:

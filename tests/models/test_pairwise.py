@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from scipy.sparse import coo_array
 from scipy.spatial.distance import cdist
 
 from parallel_mix import pairwise
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, TaskError
+from parallel_mix.kernels.signatures import Signatures
 from parallel_mix.models.distance_checks import examine
-from parallel_mix.models.tiles import Layout
+from parallel_mix.models.tile_layout import Layout, Tiles
 from tests.conftest import blobs, signatures
 
 
 class InMemory:
     """A matrix that `examine` can read."""
+
+    rounding = 1e-15
 
     def __init__(self, D: np.ndarray) -> None:
         self.D, self.shape = D, D.shape
@@ -35,7 +40,7 @@ class InMemory:
 @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (100, 100), (33, 33)])
 def test_tiles_cover_all_pairs_once(shape: tuple[int, int], layout: Layout) -> None:
     seen = np.zeros(shape, dtype=int)
-    for a, b, c, d in layout.tiles(shape):
+    for a, b, c, d in Tiles(layout, shape):
         seen[a:b, c:d] += 1
         if layout.halved and a != c:
             seen[c:d, a:b] += 1
@@ -63,7 +68,7 @@ def test_in_memory_on_all_cores_and_on_one() -> None:
     np.testing.assert_allclose(D, cdist(X, X), rtol=1e-10)
     with SerialBackend(1) as one:
         assert np.array_equal(pairwise(X, backend=one), D)
-    np.testing.assert_allclose(pairwise(X, Y, metric="cityblock"), cdist(Y, X, "cityblock"), rtol=1e-12)
+    np.testing.assert_allclose(pairwise(X, Y, metric="cityblock"), cdist(X, Y, "cityblock"), rtol=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "edit", "function"])
@@ -94,9 +99,20 @@ def test_categories_and_signatures() -> None:
         for k in range(5)
     ]
     assert D[0, 1] == pytest.approx(sum(parts))
-    np.testing.assert_allclose(pairwise(votes.astype(object), votes[:7], metric="vdm", y=y), D[:7], atol=1e-14)
+    np.testing.assert_allclose(pairwise(votes[:7], votes.astype(object), metric="vdm", y=y), D[:7], atol=1e-14)
     with pytest.raises(InputError, match="vdm needs the known classes"):
         pairwise(votes, metric="vdm")
+    some = y.astype(object)
+    some[[3, 5]] = None, ""
+    known = [k for k in range(40) if k not in (3, 5)]
+    np.testing.assert_allclose(
+        pairwise(votes, metric="vdm", y=some), pairwise(votes, votes, metric="vdm", y=some), atol=1e-14
+    )
+    np.testing.assert_allclose(
+        pairwise(votes, votes[known], metric="vdm", y=y[known])[known],
+        pairwise(votes[known], metric="vdm", y=y[known]),
+        atol=1e-14,
+    )
     S = signatures(30, 2, 3)
     assert np.array_equal(pairwise(S, metric="mallows"), pairwise(S, metric="mallows").T)
     with pytest.raises(InputError, match=r"mallows compares Signatures.*, not ndarray"):
@@ -105,10 +121,63 @@ def test_categories_and_signatures() -> None:
         pairwise(["a", 1], metric="edit")
 
 
+BAD_SIGNATURES = {
+    "no points": ({"offsets": [0, 2, 2, 3]}, "by one or more for each"),
+    "past the end": ({"offsets": [0, 2, 9]}, "must rise from 0 to the number of points, 3"),
+    "few weights": ({"weights": [1.0]}, "one a point"),
+    "heavy": ({"weights": [2.0, 5.0, 1.0]}, "add to 7, off by"),
+    "negative": ({"weights": [1.5, -0.5, 1.0]}, "not above 0"),
+    "NaN": ({"values": [[0.0], [np.nan], [1.0]]}, "NaN or infinite, the first in point 2"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SIGNATURES)
+def test_signatures_that_do_not_fit(case: str) -> None:
+    change, sentence = BAD_SIGNATURES[case]
+    good = {"values": [0.0, 1.0, 2.0], "weights": [0.5, 0.5, 1.0], "offsets": [0, 2, 3]}
+    with pytest.raises(InputError, match=sentence):
+        pairwise(Signatures(**{**good, **change}), metric="mallows")  # type: ignore[arg-type]
+    assert pairwise(Signatures(**good), metric="mallows").shape == (2, 2)  # type: ignore[arg-type]
+
+
+def test_a_function_must_not_change_the_rows_and_is_called_once_a_pair() -> None:
+    def spoils(x: Any, y: Any) -> float:
+        x /= 2.0
+        return float(abs(x - y).sum())
+
+    X = blobs(20, 2)
+    with pytest.raises(TaskError, match="read-only"):
+        pairwise(X, metric=spoils)
+    calls = []
+
+    def counted(x: Any, y: Any) -> float:
+        calls.append(1)
+        time.sleep(0.0005)
+        return float(abs(x - y).sum())
+
+    with SerialBackend(1) as one:
+        pairwise(X, metric=counted, symmetric=True, backend=one)
+    assert len(calls) < 0.75 * 400, "half of them, some asked for both ways, some to measure"
+
+
+def test_what_no_distance_is_made_of() -> None:
+    X = blobs(20, 2)
+    for odd, sentence in (
+        ({"X": X + 1j}, "other things than numbers"),
+        ({"X": coo_array(X)}, "sparse matrices are none"),
+        ({"X": X * 1e200}, "too large for a number"),
+        ({"X": X, "out": np.empty((20, 20), dtype=int)}, "are float64 or float32"),
+        ({"X": X, "backend": "dask"}, "backend must be one that runs"),
+        ({"X": X, "metric": "euclidan"}, r"Perhaps euclidean\?"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            pairwise(**odd)  # type: ignore[arg-type]
+
+
 def test_an_unknown_metric_lists_those_there_are() -> None:
     with pytest.raises(InputError, match="There is no metric 'cosin': use one of euclidean"):
         pairwise(blobs(5), metric="cosin")
-    with pytest.raises(InputError, match="3 and 4 columns"):
+    with pytest.raises(InputError, match="4 and 3 columns"):
         pairwise(blobs(5, 3), blobs(5, 4))
 
 

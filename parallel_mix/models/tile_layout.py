@@ -1,0 +1,83 @@
+"""How a matrix of distances is cut into tiles: by what a pair costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Tile = tuple[int, int, int, int]
+"""Rows a..b, columns c..d."""
+
+MIRRORED = 2e-8
+"""Seconds that a pair must cost for its mirror image to be worth writing, in pieces as short as a tile is wide."""
+STRIPE = (256, 16_384)
+LONGEST_SIDE = 1024
+TILES = 200
+BRIEF, LONG = 0.005, 0.25
+"""Seconds that a tile should take."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a matrix is cut into tiles."""
+
+    height: int
+    width: int
+    halved: bool = False  # tiles on and above the diagonal only; the others are their mirror images
+
+    def as_numbers(self) -> list[int]:
+        """As a checkpoint keeps it: a run that goes on has the tiles of the one before."""
+        return [self.height, self.width, int(self.halved)]
+
+    @classmethod
+    def from_numbers(cls, kept: Any) -> Layout:
+        """The layout of a checkpoint."""
+        height, width, halved = (int(k) for k in kept)
+        return cls(height, width, bool(halved))
+
+    @classmethod
+    def of_matrix(cls, shape: tuple[int, int], symmetric: bool, block: int, seconds: float) -> Layout:
+        """Squares; or where pairs are cheap (`seconds` each) stripes, which are written in long pieces."""
+        if seconds < MIRRORED:
+            return cls(*STRIPE)
+        pairs = shape[0] * shape[1] / (2 if symmetric else 1)
+        side = 2 ** round(math.log2(task_seconds(pairs * seconds) / seconds) / 2)
+        side = max(min(side, LONGEST_SIDE), block)
+        return cls(side, side, symmetric)
+
+    @classmethod
+    def of_neighbours(cls, shape: tuple[int, int], block: int, seconds: float) -> Layout:
+        """A task is all tiles of the same rows."""
+        n, m = shape
+        rows = round(task_seconds(n * m * seconds) / (m * seconds * block)) * block
+        return cls(max(min(rows, LONGEST_SIDE), block), STRIPE[1])
+
+
+def task_seconds(total: float) -> float:
+    """How long a task should take, of a job of so many seconds."""
+    return min(max(total / TILES, BRIEF), LONG)
+
+
+class Tiles:
+    """All tiles of a matrix, row after row; there may be millions, so each is made when it is asked for."""
+
+    def __init__(self, layout: Layout, shape: tuple[int, int]) -> None:
+        self.layout, self.shape = layout, shape
+        rows, columns = -(-shape[0] // layout.height), -(-shape[1] // layout.width)
+        in_row = columns - np.arange(rows) if layout.halved else np.full(rows, columns)
+        self._ends = np.cumsum(in_row)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, k: int) -> Tile:
+        (n, m), height, width = self.shape, self.layout.height, self.layout.width
+        if not 0 <= k < len(self):
+            raise IndexError(k)
+        row = int(np.searchsorted(self._ends, k, side="right"))
+        column = k - (int(self._ends[row - 1]) if row else 0) + (row if self.layout.halved else 0)
+        a, c = row * height, column * width
+        return a, min(a + height, n), c, min(c + width, m)
