@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from parallel_mix.config import argument, option
+from parallel_mix.config import TableOptions, argument, option
 
 PARALLEL = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(TableOptions):
     """Options of `parallel-mix convert`."""
 
     input: Path = argument("table: csv, npy, npz, parquet or HDF5")
     output: Path = option(None, "the HDF5 file to write", read=Path, metavar="FILE", short="-o", required=True)
-    dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
     weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
-    labels: str | None = option(None, "dataset or column of known classes", metavar="NAME")
-    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
     force: bool = option(False, "overwrite an existing file")
 
 
@@ -27,11 +24,10 @@ def run(options: Options) -> None:
     """Read, check, write."""
     from parallel_mix.launch.job import check_output
     from parallel_mix.store.hdf5_tables import write_table
-    from parallel_mix.store.tables import HDF5_ENDINGS, Selection, read_table
+    from parallel_mix.store.tables import HDF5_ENDINGS, read_table
 
     check_output(options.output, options.force, HDF5_ENDINGS, options.input)
-    selection = Selection(options.dataset, options.weights, options.labels, options.row_names)
-    table = read_table(options.input, selection)
+    table = read_table(options.input, options.selection())
     write_table(options.output, table)
     print(f"{options.output}: {table.X.shape[0]:,} rows, {table.X.shape[1]} columns.")
 

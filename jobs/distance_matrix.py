@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parallel_mix.config import CommonOptions, argument, number, option, positive
+from parallel_mix.config import CommonOptions, TableOptions, argument, number, option, positive
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
@@ -15,7 +15,7 @@ PARALLEL = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions):
+class Options(CommonOptions, TableOptions):
     """Options of `parallel-mix distances`."""
 
     input: Path = argument("table: csv, npy, npz, parquet or HDF5")
@@ -31,9 +31,6 @@ class Options(CommonOptions):
     symmetrize: bool = option(False, "with --from-similarity: the mean of both halves")
     single: bool = option(False, "write float32")
     gather: bool = option(False, "send tiles to rank 0, where workers share no file system")
-    dataset: str = option("X", "name of the data in HDF5 or npz; of the column of texts", metavar="NAME")
-    labels: str | None = option(None, "dataset or column of known classes (kept with the result)", metavar="NAME")
-    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
 
 
 def check(options: Options) -> dict[str, Any]:
@@ -55,12 +52,10 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.launch.job import Job
     from parallel_mix.launch.matrix_job import MatrixJob, NeighboursJob, as_compared, chosen_metric
     from parallel_mix.models.pairwise import input_kind
-    from parallel_mix.store.tables import Selection
 
     decided = check(options)
     kind = input_kind(decided["metric"])
-    selection = Selection(options.dataset, None, options.labels, options.row_names, kind)
-    with Job("distances", options, backend, selection) as job:
+    with Job("distances", options, backend, options.selection(kind)) as job:
         new, old = job.read_two(options.input, options.old)
         new, old = as_compared(kind, new, old)
         metric = chosen_metric(decided, new, old)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parallel_mix.config import CommonOptions, argument, numbers, option, positive
+from parallel_mix.config import CommonOptions, TableOptions, argument, numbers, option, positive
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
@@ -16,7 +16,7 @@ PARALLEL = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions):
+class Options(CommonOptions, TableOptions):
     """Options of `parallel-mix hmac`."""
 
     input: Path = argument("table: csv, npy, npz, parquet or HDF5")
@@ -30,10 +30,7 @@ class Options(CommonOptions):
     standardize: bool = option(False, "divide each column by its standard deviation first")
     nested: bool = option(True, "levels are independent of each other", negative="--flat")
     approach: int = option(2, "1: every step in parallel, 2: every ascent in parallel", read=int, choices=(1, 2))
-    dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
     weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
-    labels: str | None = option(None, "dataset or column of known classes (kept, not used)", metavar="NAME")
-    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
     data: bool = option(True, "keep no copy of the data in the result", negative="--no-data")
 
 
@@ -58,11 +55,9 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.launch.job import Job
     from parallel_mix.models.hmac_levels import fit_hmac
     from parallel_mix.models.points import measure_frame
-    from parallel_mix.store.tables import Selection
 
     settings = check(options)
-    selection = Selection(options.dataset, options.weights, options.labels, options.row_names)
-    with Job("hmac", options, backend, selection) as job:
+    with Job("hmac", options, backend, options.selection()) as job:
         table = job.read(options.input)
         source = job.source(table)
         frame = measure_frame(source, options.standardize)

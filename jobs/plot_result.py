@@ -20,7 +20,7 @@ class Options:
         None, "of hmac: levels to scatter, e.g. 3,7, or `all`; default: the one its labels show", metavar="LIST"
     )
     columns: str | None = option(
-        None, "of hmac: two columns, by name or number, instead of principal coordinates", metavar="A,B"
+        None, "of hmac: two columns, by name or counted from 1, instead of principal coordinates", metavar="A,B"
     )
     format: str = option("png,svg", "formats of the pictures", metavar="LIST")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parallel_mix.config import CommonOptions, argument, integer, option
+from parallel_mix.config import CommonOptions, TableOptions, argument, integer, option
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
@@ -15,15 +15,12 @@ PARALLEL = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions):
+class Options(CommonOptions, TableOptions):
     """Options of `parallel-mix predict`."""
 
     model: Path = argument("result of `parallel-mix hmac`")
     input: Path = argument("table of new points")
     level: int | None = option(None, "level of the result; default: the one its labels show", read=integer, metavar="N")
-    dataset: str = option("X", "name of the data in HDF5 or npz", metavar="NAME")
-    labels: str | None = option(None, "dataset or column of known classes (not used)", metavar="NAME")
-    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
 
 
 def run(options: Options) -> None:
@@ -40,12 +37,11 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.store.labels import labels_as_csv
     from parallel_mix.store.results import check_columns, read_data, read_result
-    from parallel_mix.store.tables import TEXT_ENDINGS, Selection, digest
+    from parallel_mix.store.tables import TEXT_ENDINGS, digest
 
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
     known = read_data(options.model)
-    selection = Selection(options.dataset, None, options.labels, options.row_names)
-    with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
+    with Job("predict", options, backend, options.selection(), TEXT_ENDINGS) as job:
         table = job.read(options.input, least_rows=1)
         check_columns(options.model, table, known.X.shape[1])
         level = result.level_number(options.level)

@@ -10,9 +10,12 @@ import argparse
 import tomllib
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from parallel_mix.errors import InputError
+
+if TYPE_CHECKING:
+    from parallel_mix.store.tables import Selection
 
 T = TypeVar("T")
 
@@ -34,6 +37,11 @@ def numbers(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise ValueError("numbers separated by commas are needed") from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(part.strip() for part in text.split(","))
 
 
 def number(text: str) -> float:
@@ -123,6 +131,25 @@ class CommonOptions:
         for flag in ("workers", "scheduler", "scheduler_file"):
             if getattr(self, flag) is not None and self.backend != "dask":
                 raise InputError(f"--{flag.replace('_', '-')} is for Dask: add --backend dask.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Which parts of a table are meant."""
+
+    dataset: str = option("X", "name of the data in HDF5 or npz, or of the column of texts", metavar="NAME")
+    labels: str | None = option(None, "dataset or column of known classes (kept, not used as data)", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
+    columns: tuple[str, ...] | None = option(
+        None, "only these columns of numbers, by name or counted from 1", read=names, metavar="A,B,..."
+    )
+
+    def selection(self, kind: str = "numbers") -> Selection:
+        """The same as readers of tables know it."""
+        from parallel_mix.store.tables import Selection
+
+        weights = getattr(self, "weights", None)
+        return Selection(self.dataset, weights, self.labels, self.row_names, kind, self.columns)
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:

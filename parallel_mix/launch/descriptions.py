@@ -63,7 +63,7 @@ def of_table(path: Path, selection: Selection) -> list[str]:
     lines += [f"  with {name}" for name in ("w", "y", "rows") if getattr(table, name) is not None]
     lines.append(f"  {'column':<16} {'lowest':>12} {'mean':>12} {'highest':>12} {'sd':>12}")
     for k, column in enumerate(table.X.T[:MOST_COLUMNS]):
-        name = table.columns[k] if table.columns else str(k)
+        name = table.columns[k] if table.columns else str(k + 1)
         sd = column.std(ddof=1)
         lines.append(f"  {name[:16]:<16} {column.min():12.5g} {column.mean():12.5g} {column.max():12.5g} {sd:12.5g}")
     return lines + ([f"  ... and {d - MOST_COLUMNS} more"] if d > MOST_COLUMNS else [])

@@ -56,6 +56,8 @@ class PairsJob:
     """What both kinds of result have in common."""
 
     would: str
+    bytes: int
+    """Of the result."""
 
     def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
         self.job, self.new, self.old, self.decided = job, new, old, decided
@@ -69,11 +71,6 @@ class PairsJob:
         return (
             f"Would write {self.would} of {n:,} against {m:,} ({self.decided['metric']}), {self.bytes / 1e9:,.3g} GB."
         )
-
-    @property
-    def bytes(self) -> int:
-        """Of the result."""
-        raise NotImplementedError
 
     def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
         """What workers compare, and how."""
@@ -102,9 +99,9 @@ class MatrixJob(PairsJob):
 
     would = "distances"
 
-    @property
-    def bytes(self) -> int:
-        return self.shape[0] * self.shape[1] * (4 if self.decided["dtype"] == "float32" else 8)
+    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
+        super().__init__(job, new, old, decided)
+        self.bytes = new.count * old.count * (4 if decided["dtype"] == "float32" else 8)
 
     def intention(self) -> str:
         check_room(self.job.output, self.shape, self.decided["dtype"], 0)
@@ -147,12 +144,9 @@ class NeighboursJob(PairsJob):
 
     would = "nearest neighbours"
 
-    @property
-    def bytes(self) -> int:
-        return self.shape[0] * int(self.decided["k"]) * 16
-
     def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
         super().__init__(job, new, old, decided)
+        self.bytes = 16 * new.count * int(decided["k"])
         most = old.count - (new is old)
         if decided["k"] > most:
             raise InputError(f"There are {most} others to be near to: --knn {decided['k']} is too many.")

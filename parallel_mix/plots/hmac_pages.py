@@ -40,10 +40,11 @@ class LevelChoices:
         if self.columns is None:
             return None
         parts = self.columns.split(",")
-        found = [names.index(p) if p in names else int(p) if p.isdigit() and int(p) < len(names) else -1 for p in parts]
+        numbered = [str(k + 1) for k in range(len(names))]
+        found = [names.index(p) if p in names else numbered.index(p) if p in numbered else -1 for p in parts]
         if len(found) != 2 or -1 in found:
             raise InputError(
-                f"--columns takes two of {', '.join(names[:12])}, by name or number; not {self.columns!r}."
+                f"--columns takes two of {', '.join(names[:12])}, by name or counted from 1; not {self.columns!r}."
             )
         return found[0], found[1]
 
@@ -52,7 +53,7 @@ def plot_hmac(path: Path, folder: Path, formats: tuple[str, ...], choices: Level
     """Draw the tree, the counts, and scatters and densities of some levels."""
     result = HmacResult.from_tree(read_result(path, "hmac"))
     X = read_data(path).X
-    names = read_names(path)[1] or [f"column {k}" for k in range(X.shape[1])]
+    names = read_names(path)[1] or [f"column {k + 1}" for k in range(X.shape[1])]
     levels, pair = choices.levels(result), choices.pair(names)
     styles = style_clusters(result)
     written = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError, UnknownNameError
-from parallel_mix.store.tables import Selection, Table, as_numbers
+from parallel_mix.store.tables import Selection, Table, as_numbers, column_number
 
 
 def read_npy(path: Path, selection: Selection) -> Table:
@@ -92,6 +92,8 @@ def read_parquet(path: Path, selection: Selection) -> Table:
                 raise UnknownNameError(f"{path} has no column {name!r}; it has {', '.join(names)}.", name)
             chosen[role] = name
     kept = [name for name in names if name not in chosen.values()]
+    if selection.columns:
+        kept = [names[column_number(name, names, path)] for name in selection.columns]
     columns = [as_numbers(content[name].to_numpy(), f"Column {name!r}", path, selection.kind) for name in kept]
     parts: dict[str, Any] = {}
     if "w" in chosen:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.errors import InputError, UnknownNameError
-from parallel_mix.store.tables import MISSING, Array, Selection, Table, category_code
+from parallel_mix.errors import InputError
+from parallel_mix.store.tables import MISSING, Array, Selection, Table, category_code, column_number
 
 SEPARATORS = ",;\t "
 
@@ -32,11 +32,14 @@ def read_csv(path: Path, selection: Selection) -> Table:
     if not body:
         raise InputError(f"{path} has a header and no rows.")
     categories = selection.kind == "categories"
+    kept = [k for k in range(len(names)) if k not in chosen.values()]
+    if selection.columns:
+        kept = [column_number(name, names, path) for name in selection.columns]
     if not chosen and not categories:
-        numbers = _fast(body, separator, len(names))
+        numbers = _fast(body, separator, kept, len(names))
         if numbers is not None:
-            return Table(numbers, path, columns=header)
-    return _by_cell(path, body, separator, header, names, chosen, category_code if categories else float)
+            return Table(numbers, path, columns=[header[k] for k in kept] if header else None)
+    return _by_cell(path, body, separator, header, names, chosen, kept, category_code if categories else float)
 
 
 def lines_of(path: Path, plain: bool = False) -> list[str]:
@@ -76,14 +79,7 @@ def _is_header(cells: list[str]) -> bool:
     return not any(_is_number(cell) for cell in cells)
 
 
-def column_number(name: str, names: list[str], path: Path) -> int:
-    if name not in names:
-        shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-        raise UnknownNameError(f"{path} has no column {name!r}; it has {shown}.", name)
-    return names.index(name)
-
-
-def _fast(body: list[str], separator: str, width: int) -> Array | None:
+def _fast(body: list[str], separator: str, kept: list[int], width: int) -> Array | None:
     """NumPy's own reader; None where it stumbles."""
     try:
         numbers = np.loadtxt(
@@ -91,10 +87,11 @@ def _fast(body: list[str], separator: str, width: int) -> Array | None:
             delimiter=None if separator == " " else separator,
             ndmin=2,
             comments=None,
+            usecols=kept if len(kept) < width else None,
         )
     except ValueError:
         return None
-    return numbers if numbers.shape[1] == width else None
+    return numbers if numbers.shape[1] == len(kept) else None
 
 
 def _by_cell(
@@ -104,19 +101,18 @@ def _by_cell(
     header: list[str] | None,
     names: list[str],
     chosen: dict[str, int],
+    kept: list[int],
     number: Callable[[str], float],
 ) -> Table:
     table = [cells_of(line, separator) for line in body]
     for k, cells in enumerate(table):
         if len(cells) != len(names):
             raise InputError(f"Row {k + 1} of {path} has {len(cells)} values, {len(names)} were expected.")
-    text = {chosen[role] for role in ("y", "rows") if role in chosen}
-    kept = [k for k in range(len(names)) if k not in set(chosen.values())]
+    numeric = [*kept, *(chosen[role] for role in ("w",) if role in chosen)]
     numbers = np.empty((len(table), len(names)))
     for k, cells in enumerate(table):
-        for j, cell in enumerate(cells):
-            if j in text:
-                continue
+        for j in numeric:
+            cell = cells[j]
             try:
                 numbers[k, j] = np.nan if cell.lower() in MISSING else number(cell)
             except ValueError:
@@ -126,7 +122,7 @@ def _by_cell(
                     ) from None
                 raise InputError(
                     f"Row {k + 1}, column {names[j]!r} of {path} is {cell!r}, which is no number. If the column holds "
-                    "names or classes, say so: --row-names or --labels."
+                    "names or classes, say so: --row-names or --labels; --columns chooses others."
                 ) from None
     extra: dict[str, Any] = {}
     if "w" in chosen:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, UnknownNameError
 
 Array = NDArray[np.float64]
 
@@ -66,6 +66,7 @@ class Selection:
     labels: str | None = None
     row_names: str | None = None
     kind: str = "numbers"  # or categories (any text, missing ones too), signatures, texts, matrix
+    columns: tuple[str, ...] | None = None  # only these columns of numbers
 
     @property
     def things(self) -> str:
@@ -117,10 +118,28 @@ def _read(path: Path, selection: Selection, least_rows: int) -> Table:
         check_count(table.count, least_rows, path)
         return table
     table = _reader(kind)(path, selection)
+    if selection.columns and kind not in ("csv", "parquet"):
+        table = only_columns(table, selection.columns)
     if selection.kind == "categories":
         table.X = np.where(np.isnan(table.X), MISSING_CATEGORY, table.X)
     check_table(table, least_rows)
     return table
+
+
+def only_columns(table: Table, wanted: tuple[str, ...]) -> Table:
+    """Some columns of a table that was read whole."""
+    X = table.X[:, None] if table.X.ndim == 1 else table.X
+    names = table.columns or [str(k + 1) for k in range(X.shape[-1])]
+    chosen = [column_number(name, names, table.path) for name in wanted]
+    return replace(table, X=np.ascontiguousarray(X[:, chosen]), columns=[names[k] for k in chosen], dataset=None)
+
+
+def column_number(name: str, names: list[str], path: Path) -> int:
+    """Where a column is, or a sentence."""
+    if name not in names:
+        shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+        raise UnknownNameError(f"{path} has no column {name!r}; it has {shown}.", name)
+    return names.index(name)
 
 
 def _reader(kind: str) -> Any:

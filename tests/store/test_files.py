@@ -190,3 +190,31 @@ def test_plots_are_written_and_are_the_same_each_time(tmp_path: Path) -> None:
     assert bad.returncode == 2
     assert "takes two of" in bad.stderr
     assert parallel_mix("plot", tmp_path / "t.npy", "-o", tmp_path / "c").returncode == 2
+
+
+def test_some_columns_of_each_format(tmp_path: Path) -> None:
+    """csv and parquet may have text in the others; arrays count their columns from 1."""
+    lines = ["name,a,remark,b,kind", "one,1,good,2,x", 'two,3,"bad, very",4,y', "three,5,,6,x"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    pq = pytest.importorskip("pyarrow.parquet")
+    columns = {"a": [1.0, 3.0, 5.0], "remark": ["good", "", "x"], "b": [2.0, 4.0, 6.0], "kind": ["x", "y", "x"]}
+    pq.write_table(pytest.importorskip("pyarrow").table(columns), tmp_path / "t.parquet")
+    array = np.array([[1.0, 9.0, 2.0], [3.0, 9.0, 4.0], [5.0, 9.0, 6.0]])
+    np.save(tmp_path / "t.npy", array)
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["X"], file["columns"] = array, ["a", "c", "b"]
+    for name, wanted in {"t.csv": "b,a", "t.parquet": "b,a", "t.npy": "3,1", "t.h5": "b,a"}.items():
+        selection = Selection(
+            labels="kind" if name in ("t.csv", "t.parquet") else None, columns=tuple(wanted.split(","))
+        )
+        table = read_table(tmp_path / name, selection)
+        assert table.X.tolist() == [[2.0, 1.0], [4.0, 3.0], [6.0, 5.0]], name
+        assert table.columns == wanted.split(",")
+        with pytest.raises(InputError, match="has no column 'z'; it has"):
+            read_table(tmp_path / name, Selection(columns=("a" if name != "t.npy" else "1", "z")))
+    done = parallel_mix("hmac", tmp_path / "t.csv", "-o", tmp_path / "r.h5", "--columns", "a,b", "--row-names", "name")
+    assert done.returncode == 0, done.stderr
+    words = ["predict", tmp_path / "r.h5", tmp_path / "t.parquet", "-o", tmp_path / "p.csv"]
+    assert parallel_mix(*words, "--columns", "a,b").returncode == 0
+    done = parallel_mix(*words, "--columns", "b,a", "--force")
+    assert "Column 1 of" in done.stderr
