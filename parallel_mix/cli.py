@@ -18,6 +18,7 @@ from parallel_mix.errors import InputError, ParallelMixError, TaskError
 COMMANDS = {
     "hmac": ("parallel_hmac", "cluster by hierarchical mode association"),
     "distances": ("distance_matrix", "distances between all pairs of rows, to a file"),
+    "cluster": ("cluster_distances", "cluster by distances alone"),
     "predict": ("predict_labels", "give new points the clusters of a result"),
     "info": ("describe_result", "say what is in a result or a table"),
     "plot": ("plot_result", "draw the pictures of a result"),

@@ -68,6 +68,11 @@ def positive(text: str) -> int:
     return value
 
 
+def positives(text: str) -> tuple[int, ...]:
+    """Whole numbers above 0 with commas between them."""
+    return tuple(positive(part) for part in text.split(","))
+
+
 def count(text: str) -> int:
     """A whole number of 0 or more."""
     if not text.strip().isdigit():

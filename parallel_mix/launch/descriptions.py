@@ -8,16 +8,18 @@ from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.progress import plural
+from parallel_mix.store.cluster_files import read_clusterings
 from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
 from parallel_mix.store.tables import Selection, read_table
 
 MOST_COLUMNS = 40
+MOST_SIZES = 16
 
 
 def of_result(path: Path) -> list[str]:
     """What was found, and how it was made."""
-    tell = {"hmac": _of_hmac, "distances": _of_distances, "neighbours": _of_neighbours}
+    tell = {"hmac": _of_hmac, "distances": _of_distances, "neighbours": _of_neighbours, "clusters": _of_clusters}
     return [*tell[kind_of(path)](path), "", *_of_run(path)]
 
 
@@ -40,6 +42,20 @@ def _of_neighbours(path: Path) -> list[str]:
         f"{path}: {k} nearest neighbours of {n:,} ({read_attribute(path, 'metric')})",
         f"mean distance {near:.6g} to the first, {far:.6g} to the last",
     ]
+
+
+def _of_clusters(path: Path) -> list[str]:
+    tree, known = read_result(path, "clusters"), read_classes(path)
+    lines = [f"{path}: clustering by distances alone ({tree['@method']})"]
+    for found in read_clusterings(path):
+        sizes = ", ".join(f"{size:,}" for size in found.sizes[:MOST_SIZES])
+        more = ", ..." if len(found.sizes) > MOST_SIZES else ""
+        lines.append(f"{plural(found.count, 'cluster')}: total distance {found.loss:.9g}; rows {sizes}{more}")
+        if known and len(set(known)) > 1 and found.classes is None:
+            from sklearn.metrics import adjusted_rand_score
+
+            lines[-1] += f"; agreement with known classes (ARI) {adjusted_rand_score(known, found.labels):.3f}"
+    return lines
 
 
 def _of_run(path: Path) -> list[str]:

@@ -16,12 +16,14 @@ from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError, UnknownNameError
 from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
 from parallel_mix.launch.record import run_record
+from parallel_mix.models.distance_clustering import HeldSquare, MeanOfBoth, Square
 from parallel_mix.models.points import ArraySource, RowSource
 from parallel_mix.progress import Progress, clock, plural
 from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
 from parallel_mix.store.hdf5_tables import FileSource, write_table
 from parallel_mix.store.results import data_tree, write_result
+from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
 KEPT_AS = {"labels": "y", "row_names": "rows"}
@@ -104,6 +106,16 @@ class Job:
         self._staged.append(staged)
         write_table(staged, Table(table.X, table.path, w=table.w))
         return FileSource.of(staged, "X", "w" if table.w is not None else None, table.X.shape)
+
+    def square(self, table: Table, symmetrize: bool = False) -> Square:
+        """How workers reach a square matrix: in memory or in an HDF5 file."""
+        matrix = table.matrix
+        if not isinstance(matrix, StoredMatrix):
+            rows = self.source(replace(table, X=matrix), "matrix")
+            matrix = (
+                StoredMatrix.of(Path(rows.path), rows.dataset) if isinstance(rows, FileSource) else HeldSquare(matrix)
+            )
+        return MeanOfBoth(matrix) if symmetrize else matrix
 
     def start(self, deciding: dict[str, Any]) -> KeptRun:
         """From here on the run keeps checkpoints; `deciding` is all that decides the answer besides the data."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def examine(matrix: Matrix, own: bool = True, seed: int = 0) -> Findings:
         return plain
     random = np.random.default_rng(seed)
     which = sample_of(n, random)
-    D = matrix.among(which, which)
+    D = np.asarray(matrix.among(which, which), dtype=np.float64)
     return replace(
         plain,
         diagonal=diagonal,
@@ -104,6 +104,13 @@ def examine(matrix: Matrix, own: bool = True, seed: int = 0) -> Findings:
         violations=triangle_violations(D, random, matrix.rounding),
         negative_eigenfraction=negative_eigenfraction(D),
     )
+
+
+def asymmetry_of(matrix: Any) -> float:
+    """The largest difference of D and its transpose among some rows, over the largest entry there."""
+    which = sample_of(matrix.shape[0], np.random.default_rng(0))
+    D = matrix.among(which, which)
+    return float(np.abs(D - D.T).max()) / (float(np.abs(D).max()) or 1.0)
 
 
 def sample_of(n: int, random: np.random.Generator) -> np.ndarray:

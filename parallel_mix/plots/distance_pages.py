@@ -26,7 +26,7 @@ def plot_distances(path: Path, folder: Path, formats: tuple[str, ...]) -> list[P
     random = np.random.default_rng(0)
     rows = sample_of(matrix.shape[0], random)
     columns = rows if own else sample_of(matrix.shape[1], random)
-    D = matrix.among(rows, columns)
+    D = np.asarray(matrix.among(rows, columns), dtype=np.float64)
     if not np.isfinite(D).all():
         raise InputError(f"{path} has distances that are NaN or infinite: there is nothing to draw.")
     y = _taken(new.y, rows)

@@ -17,6 +17,8 @@ from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened, put_table
 from parallel_mix.store.tables import Selection, Table, digest, read_table
 
 FORMAT = 1
+GROUPS = {"clusters": "cluster"}
+"""Where a result is, if not in a group (or dataset) that is called after its kind."""
 
 Tree = dict[str, Any]
 
@@ -39,14 +41,14 @@ def read_result(path: Path, kind: str) -> Tree:
     if (found := kind_of(path)) != kind:
         raise InputError(f"{path} is a result of the kind {found!r}; this needs one of the kind {kind!r}.")
     with opened(path) as file:
-        return _get(file[kind])
+        return _get(file[GROUPS.get(kind, kind)])
 
 
 def is_result(path: Path) -> bool:
     """True for a result of ours, false for any other file."""
     try:
         with opened(path) as file:
-            return file.attrs.get("kind", "") in file
+            return GROUPS.get(kind := str(file.attrs.get("kind", "")), kind) in file
     except InputError:
         return False
 
@@ -55,7 +57,7 @@ def kind_of(path: Path) -> str:
     """The kind of a result file of ours."""
     with opened(path) as file:
         kind = file.attrs.get("kind")
-        if kind is None or kind not in file:
+        if kind is None or GROUPS.get(kind, kind) not in file:
             raise InputError(f"{path} is no result of parallel-mix.")
         if (version := int(file.attrs.get("format", FORMAT))) > FORMAT:
             raise InputError(f"{path} has format {version}, written by a later parallel-mix: this one reads {FORMAT}.")
@@ -103,10 +105,16 @@ def read_data(path: Path) -> Table:
     return table
 
 
+def read_source(path: Path) -> tuple[Path, str]:
+    """The file that a result was made from, and the dataset."""
+    with opened(path) as file:
+        return Path(str(file["data"].attrs["path"])), str(file["data"].attrs.get("dataset", ""))
+
+
 def read_classes(path: Path) -> list[str] | None:
     """Known classes kept with a result."""
     with opened(path) as file:
-        if "y" not in file["data"]:
+        if "data" not in file or "y" not in file["data"]:
             return None
         y = file["data/y"]
         return [str(v) for v in (y.asstr()[()] if h5py.check_string_dtype(y.dtype) else y[()])]

@@ -11,8 +11,17 @@ import h5py
 import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.store.hdf5_tables import opened, read_names_beside, stamp_of
-from parallel_mix.store.tables import HDF5_ENDINGS, Array, Selection, Table, check_finite, read_table
+from parallel_mix.store.hdf5_tables import beside, opened, read_dataset, read_names_beside, stamp_of
+from parallel_mix.store.tables import (
+    HDF5_ENDINGS,
+    Array,
+    Selection,
+    Table,
+    as_numbers,
+    check_finite,
+    check_weights,
+    read_table,
+)
 
 ENTRIES_AT_ONCE = 2**22
 
@@ -56,7 +65,15 @@ class StoredMatrix:
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns, in rising order."""
         with opened(Path(self.path)) as file:
-            return np.stack([np.asarray(file[self.dataset][k], dtype=np.float64)[columns] for k in rows])
+            dataset = file[self.dataset]
+            if len(rows) == len(columns) == self.shape[0] == self.shape[1]:
+                return floating(dataset[()])
+            return np.stack([floating(dataset[int(k)])[columns] for k in rows])
+
+
+def floating(values: Any) -> Array:
+    """Numbers as they are stored, float32 or float64; others as float64."""
+    return np.asarray(values, dtype=values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
 
 
 @dataclass(frozen=True)
@@ -89,13 +106,18 @@ def survey(matrix: Array | StoredMatrix, path: Path) -> Survey:
 def read_matrix(path: Path, selection: Selection) -> Table:
     """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed."""
     if path.suffix.lower() not in HDF5_ENDINGS:
-        table = read_table(path, Selection(selection.dataset, None, selection.labels, selection.row_names))
+        table = read_table(path, Selection(selection.dataset, selection.weights, selection.labels, selection.row_names))
         matrix: Array | StoredMatrix = table.X
-        parts: dict[str, Any] = {"y": table.y, "rows": table.rows}
+        parts: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w}
     else:
         with opened(path) as file:
             name = matrix_in(file, selection.dataset, path)
-            parts = read_names_beside(file, file[name].parent, selection, path)
+            group = file[name].parent
+            parts = read_names_beside(file, group, selection, path)
+            weights = beside(file, group, selection.weights, "w", path)
+            if weights is not None:
+                parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
+                check_weights(parts["w"], file[name].shape[0], path)
         matrix = StoredMatrix.of(path, name)
         parts.pop("columns", None)
     if matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
@@ -117,6 +139,31 @@ def read_sides(path: Path) -> tuple[Side, Side | None]:
         sides = [read_names_beside(file, file[name], Selection(), path) for name in ("/", "old") if name in file]
     known = [Side(None if "y" not in side else side["y"].astype(str), side.get("rows")) for side in sides]
     return known[0], known[1] if known[1:] else None
+
+
+def matrix_at(path: Path, dataset: str) -> Any:
+    """The matrix of a file, without a look at its entries: stored, or in memory as (n, m)."""
+    if path.suffix.lower() in HDF5_ENDINGS:
+        with opened(path) as file:
+            name = matrix_in(file, dataset, path)
+        return StoredMatrix.of(path, name)
+    return InMemory(read_table(path, Selection(dataset)).X)
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A matrix that was read whole."""
+
+    values: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, m = self.values.shape
+        return n, m
+
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
+        """Some rows and columns."""
+        return np.asarray(self.values[np.ix_(rows, columns)])
 
 
 def matrix_in(file: Any, wanted: str, path: Path) -> str:

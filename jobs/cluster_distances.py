@@ -1,0 +1,58 @@
+"""Cluster by distances alone: medoids by vertex substitution or generalized k-means, or Ward's tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parallel_mix.config import CommonOptions, argument, option, positive, positives
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+
+PARALLEL = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """Options of `parallel-mix cluster`."""
+
+    input: Path = argument("square matrix of distances: result of `parallel-mix distances`, or a file of any format")
+    clusters: tuple[int, ...] = option(
+        None, "numbers of clusters, e.g. 12 or 4,8,16", read=positives, metavar="LIST", required=True
+    )
+    method: str = option("vsh", "vertex substitution, generalized k-means or Ward", choices=("vsh", "gkmeans", "ward"))
+    restarts: int = option(20, "random starts of vsh, of which the best holds", read=positive, metavar="N")
+    by_class: str | None = option(None, "cluster each class of this dataset by itself", metavar="NAME")
+    symmetrize: bool = option(False, "take the mean of the distances there and back")
+    dataset: str = option("distances", "name of the matrix in HDF5 or npz", metavar="NAME")
+    weights: str | None = option(None, "dataset of row weights", metavar="NAME")
+
+
+def run(options: Options) -> None:
+    """Read, cluster, write."""
+    from parallel_mix.launch.session import run_on_backend
+
+    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.distance_clustering")
+
+
+def work(options: Options, backend: Backend) -> None:
+    """Rank 0's part."""
+    from parallel_mix.launch.clusters_job import ClustersJob
+    from parallel_mix.launch.job import Job
+    from parallel_mix.store.tables import Selection
+
+    selection = Selection(options.dataset, options.weights, options.by_class, None, "matrix")
+    with Job("cluster", options, backend, selection) as job:
+        clusters = ClustersJob(job, job.read(options.input), options)
+        if options.dry_run:
+            job.progress.say(clusters.intention())
+            return
+        clusters.run()
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("cluster")

@@ -1,0 +1,107 @@
+"""A job that clusters by distances: what it asks of the matrix, and what it writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.launch.job import Job
+from parallel_mix.launch.matrix_job import names
+from parallel_mix.models.distance_checks import asymmetry_of
+from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
+from parallel_mix.models.pairwise import is_known
+from parallel_mix.progress import plural
+from parallel_mix.store.results import write_tree
+from parallel_mix.store.tables import Table
+
+
+class ClustersJob:
+    """Clusterings of one matrix."""
+
+    def __init__(self, job: Job, table: Table, options: Any) -> None:
+        self.job, self.table, self.options = job, table, options
+        check_distances(table)
+        self.classes: list[str] | None = None
+        self.groups: list[np.ndarray] | None = None
+        if options.by_class is not None:
+            if table.y is None:
+                raise InputError(f"{table.path} has no classes {options.by_class!r}: name their dataset.")
+            if not is_known(table.y).all():
+                row = int(np.flatnonzero(~is_known(table.y))[0])
+                raise InputError(f"The class of row {row + 1} of {table.path} is not known: leave such rows out.")
+            y = table.y.astype(str)
+            self.classes = sorted({str(name) for name in y})
+            self.groups = [np.flatnonzero(y == name) for name in self.classes]
+        else:
+            check_counts(options.clusters, table.count)
+        self.matrix = job.square(table, options.symmetrize)
+        if (apart := asymmetry_of(self.matrix)) > 0:
+            text = f"{table.path} is not symmetric (apart by up to {apart:.2g} of the largest distance)"
+            if options.method == "ward":
+                raise InputError(f"{text}, as Ward's method needs it: --symmetrize takes the mean.")
+            job.progress.say(f"{text}: a row's distances are those in its row. --symmetrize takes the mean.")
+
+    def intention(self) -> str:
+        """What a dry run says."""
+        counts = ", ".join(map(str, self.options.clusters))
+        each = "" if self.classes is None else f" in each of {len(self.classes)} classes"
+        return f"Would cluster {self.table.count:,} rows by {self.options.method} into {counts} clusters{each}."
+
+    def run(self) -> None:
+        """Begin or go on, cluster, write."""
+        options, job = self.options, self.job
+        job.unit = "starts"
+        decided = {name: getattr(options, name) for name in ("method", "clusters", "by_class", "symmetrize", "seed")}
+        decided |= {"restarts": options.restarts} if options.method == "vsh" else {}
+        found = cluster_distances(
+            self.matrix,
+            options.method,
+            options.clusters,
+            groups=self.groups,
+            w=self.table.w,
+            restarts=options.restarts,
+            seed=options.seed,
+            backend=job.backend,
+            run=job.start(decided),
+        )
+        for clustering in found.values():
+            job.progress.say(f"{plural(len(clustering.medoids), 'cluster')}: total distance {clustering.loss:.9g}.")
+        tree: dict[str, Any] = {f"@{name}": value for name, value in decided.items() if value is not None}
+        if len(found) == 1:
+            tree |= self._tree(next(iter(found.values())))
+        else:
+            tree |= {f"{count:03d}": self._tree(clustering) for count, clustering in found.items()}
+        data = {
+            "@digest": job.digest,
+            "@path": str(self.table.path.absolute()),
+            "@dataset": self.options.dataset,
+            **names(self.table),
+        }
+        record = {f"@{key}": value for key, value in job.complete_record().items()}
+        write_tree(job.output, "clusters", {"data": data, "cluster": tree, "run": record})
+        job.finish()
+
+    def _tree(self, clustering: Clustering) -> dict[str, Any]:
+        tree = {
+            "labels": clustering.labels.astype(np.int32),
+            "centroids": clustering.medoids,
+            "sizes": clustering.sizes,
+            "@loss": clustering.loss,
+        }
+        if self.classes is not None:
+            tree["classes"] = [self.classes[group] for group in clustering.groups]
+        return tree
+
+
+def check_distances(table: Table) -> None:
+    """Refuse what is no distance."""
+    if table.survey.lowest < 0:
+        i, j = table.survey.lowest_at
+        raise InputError(
+            f"The distance of rows {i + 1} and {j + 1} of {table.path} is {table.survey.lowest:g}: distances are not "
+            "negative. (Similarities become distances by `parallel-mix distances --from-similarity`.)"
+        )
+    if table.survey.highest == 0:
+        raise InputError(f"All distances of {table.path} are 0: there is nothing to tell rows apart.")

@@ -1,0 +1,267 @@
+"""Clustering from distances alone: medoids by vertex substitution or generalized k-means, or Ward's tree.
+
+A task is one start of one number of clusters on one group of rows (a class, or all rows); of several starts the one of
+the least loss holds. Loss is the total distance of all points, times their weights, to the medoids of their clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.errors import InputError
+from parallel_mix.kernels.density import Array
+from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.tiles import work_off
+
+METHODS = ("vsh", "gkmeans", "ward")
+Ints = np.ndarray
+
+
+class Square(Protocol):
+    """A square matrix of distances, read in parts: entry (i, j) is the distance of i to j."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
+        """Some rows and columns, in rising order."""
+
+
+@dataclass(frozen=True)
+class HeldSquare:
+    """A matrix in memory."""
+
+    D: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, m = self.D.shape
+        return n, m
+
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
+        """Some rows and columns."""
+        if len(rows) == len(columns) == len(self.D):
+            return self.D
+        return np.asarray(self.D[np.ix_(rows, columns)])
+
+
+@dataclass(frozen=True)
+class MeanOfBoth:
+    """A matrix and its transpose, halves of each."""
+
+    matrix: Square
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
+        """Some rows and columns."""
+        return (self.matrix.among(rows, columns) + self.matrix.among(columns, rows).T) / 2.0
+
+
+@dataclass(frozen=True)
+class GroupsRecipe:
+    """What a worker needs: the distances, the rows of each group, and their weights."""
+
+    matrix: Square
+    groups: tuple[Ints, ...]
+    w: Array | None
+
+    def load(self) -> Groups:
+        return Groups(self)
+
+
+class Groups:
+    """The distances within one group at a time, candidates in rows: entry (j, i) is the distance of i to j."""
+
+    def __init__(self, recipe: GroupsRecipe) -> None:
+        self._recipe = recipe
+        self._number = -1
+        if len(recipe.groups) == 1:  # before any process is forked
+            self.within(0)
+
+    def within(self, number: int) -> Group:
+        """The distances within a group."""
+        if number != self._number:
+            rows = self._recipe.groups[number]
+            D = self._recipe.matrix.among(rows, rows)
+            E = D if np.array_equal(D, D.T) else np.ascontiguousarray(D.T)
+            w = np.ones(len(rows)) if self._recipe.w is None else self._recipe.w[rows]
+            self._group, self._number = Group(np.ascontiguousarray(E), w), number
+        return self._group
+
+
+class Group:
+    """Distances and weights of some points."""
+
+    def __init__(self, E: Array, w: Array) -> None:
+        from parallel_mix.kernels.vertex_substitution import steps_of
+
+        self.E, self.w = E, w
+        self.steps = steps_of(w, float(E.max(initial=0.0)))
+        self._joins: Any = None
+
+    def cut(self, k: int) -> Ints:
+        """Labels of the k clusters of Ward's tree, by their lowest points."""
+        from parallel_mix.kernels.ward_distances import cut_tree, join_all
+
+        if self._joins is None:
+            self._joins = join_all((self.E + self.E.T) / 2.0, self.w)
+        pairs, heights = self._joins
+        label: Ints = np.unique(cut_tree(pairs, heights, k), return_inverse=True)[1]
+        return label
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start: group, number of clusters, which one."""
+
+    group: int
+    clusters: int
+    restart: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a start has come to: places and labels within the group, medoids in rising order."""
+
+    loss: float
+    restart: int
+    medoids: Ints
+    labels: Ints
+
+    def beats(self, other: Found | None) -> bool:
+        """A smaller loss, or of equal ones the earlier start."""
+        return other is None or (self.loss, self.restart) < (other.loss, other.restart)
+
+
+def cluster_once(groups: Groups, start: Start, method: str, seed: int) -> Found:
+    """Medoids and labels from one start."""
+    from parallel_mix.kernels import generalized_kmeans, vertex_substitution
+
+    group = groups.within(start.group)
+    E, w, k = group.E, group.w, start.clusters
+    if method == "ward":
+        label = group.cut(k)
+        total = generalized_kmeans.totals_within(E, w, label, group.steps)
+        medoids = generalized_kmeans.medoids_of(total, label, k)
+        order = np.argsort(medoids)
+        loss = total[medoids].sum()
+        return Found(float(loss) / group.steps, start.restart, medoids[order], np.argsort(order)[label])
+    if k == 1:
+        medoids = np.zeros(1, dtype=np.int64)
+        loss = vertex_substitution.only_medoid(E, w, medoids, group.steps)
+    elif method == "vsh":
+        random = np.random.default_rng([seed, start.group, k, start.restart])
+        medoids = random.choice(len(w), k, replace=False)
+        loss = vertex_substitution.substitute(E, w, medoids, group.steps)
+    else:
+        medoids = generalized_kmeans.k_center(E, w, k, group.steps)
+        loss = generalized_kmeans.alternate(E, w, medoids, group.steps)
+    medoids = np.sort(medoids)
+    labels, second = np.empty(len(w), dtype=np.int64), np.empty(len(w), dtype=np.int64)
+    vertex_substitution.assign(np.ascontiguousarray(E[medoids].T), medoids, labels, second)
+    return Found(float(loss) / group.steps, start.restart, medoids, labels)
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Clusters by falling size (weight, where rows have one), then lowest medoid; group after group."""
+
+    labels: Ints  # (n)
+    medoids: Ints  # (k) rows
+    sizes: Ints  # (k)
+    groups: Ints  # (k) group of each cluster
+    loss: float
+
+
+def cluster_distances(
+    matrix: Square,
+    method: str,
+    counts: Sequence[int],
+    *,
+    groups: Sequence[Ints] | None = None,
+    w: Array | None = None,
+    restarts: int = 20,
+    seed: int = 0,
+    backend: Backend,
+    run: Run | None = None,
+) -> dict[int, Clustering]:
+    """Clusterings of all rows, or of each group by itself, into these numbers of clusters (of each group)."""
+    run = run or QuietRun()
+    parts = tuple(groups) if groups is not None else (np.arange(matrix.shape[0]),)
+    tries = restarts if method == "vsh" else 1
+    starts = [
+        Start(g, k, restart)
+        for g, rows in enumerate(parts)
+        for k in sorted({min(count, len(rows)) for count in counts}, reverse=True)  # the longest first
+        for restart in range(tries if k > 1 else 1)
+    ]
+    state = run.restored()
+    done = np.zeros(len(starts), dtype=bool) if state is None else np.array(state["tasks"], dtype=bool)
+    best = best_of_state(state)
+    backend.share(GroupsRecipe(matrix, parts, w))
+
+    def keep(number: int, found: Found) -> None:
+        at = starts[number].group, starts[number].clusters
+        if found.beats(best.get(at)):
+            best[at] = found
+
+    def ledger() -> State:
+        return {"done": int(done.sum()), "tasks": done, **state_of_best(best)}
+
+    def how_far() -> HowFar:
+        return float(done.sum()), float(len(starts)), f"{method}, start {int(done.sum())}/{len(starts)}"
+
+    work_off(backend, run, partial(cluster_once, method=method, seed=seed), starts, done, keep, ledger, how_far)
+    return {k: put_together([best[g, min(k, len(rows))] for g, rows in enumerate(parts)], parts, w) for k in counts}
+
+
+def put_together(found: Sequence[Found], parts: Sequence[Ints], w: Array | None) -> Clustering:
+    """One clustering of all rows from those of the groups."""
+    n = sum(len(rows) for rows in parts)
+    labels = np.full(max(n, 1 + max(int(rows.max()) for rows in parts)), -1)
+    medoids: list[int] = []
+    sizes: list[int] = []
+    of_group: list[int] = []
+    for g, (one, rows) in enumerate(zip(found, parts, strict=True)):
+        k = len(one.medoids)
+        size = np.bincount(one.labels, weights=None if w is None else w[rows], minlength=k)
+        order = np.lexsort((one.medoids, -size))
+        labels[rows] = len(medoids) + np.argsort(order)[one.labels]
+        medoids += list(rows[one.medoids[order]])
+        sizes += list(np.bincount(one.labels, minlength=k)[order])
+        of_group += [g] * k
+    loss = float(sum(one.loss for one in found))
+    return Clustering(labels, np.array(medoids), np.array(sizes), np.array(of_group), loss)
+
+
+def state_of_best(best: dict[tuple[int, int], Found]) -> State:
+    """As arrays with names."""
+    return {f"best/{g}/{k}/{name}": value for (g, k), found in best.items() for name, value in vars(found).items()}
+
+
+def best_of_state(state: State | None) -> dict[tuple[int, int], Found]:
+    """The same back."""
+    places = {tuple(name.split("/")[1:3]) for name in state or {} if name.startswith("best/")}
+    return {
+        (int(g), int(k)): Found(**{name: (state or {})[f"best/{g}/{k}/{name}"] for name in vars_of_found})
+        for g, k in places
+    }
+
+
+vars_of_found = ("loss", "restart", "medoids", "labels")
+
+
+def check_counts(counts: Sequence[int], n: int) -> None:
+    """Refuse numbers of clusters that cannot be."""
+    bad = [k for k in counts if not 1 <= k <= n]
+    if bad:
+        raise InputError(f"{bad[0]} clusters of {n} points: there must be from 1 to {n}.")

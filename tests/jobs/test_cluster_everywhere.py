@@ -1,0 +1,150 @@
+"""`parallel-mix cluster`: the same on every backend, whole after any kill, sentences for bad input."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+
+X = blobs(700, 4, 6)
+D = cdist(X, X)
+KINDS = {
+    "vsh": ["--clusters", "5", "--restarts", "6"],
+    "several": ["--clusters", "4,8,12", "--restarts", "3", "--seed", "7"],
+    "classes": ["--clusters", "3,300", "--by-class", "y", "--restarts", "4"],
+    "gkmeans": ["--clusters", "4,8", "--method", "gkmeans"],
+    "ward": ["--clusters", "4,8", "--method", "ward"],
+    "weights": ["--clusters", "4", "--weights", "v"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cluster")
+    with h5py.File(path / "D.h5", "w") as file:
+        file["distances"], file["y"] = D, [f"class {k % 3}" for k in range(700)]
+        file["rows"] = [f"row {k}" for k in range(700)]
+        file["v"] = np.random.default_rng(0).integers(1, 4, 700).astype(float)
+    skew = D.copy()
+    skew[3, 9] += 1.0
+    minus = D.copy()
+    minus[4, 5] = -1.0
+    some = np.array(["a", "b", ""])[np.arange(700) % 3]
+    np.savez(path / "skew.npz", D=skew)
+    np.savez(path / "minus.npz", D=minus)
+    np.savez(path / "wide.npz", D=D[:5])
+    np.savez(path / "zero.npz", D=np.zeros((5, 5)))
+    np.savez(path / "nan.npz", D=np.full((5, 5), np.nan))
+    np.savez(path / "some.npz", distances=D, y=some)
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
+    for backend in ("serial1", "serial2", "mpi1", "mpi3", "dask2"):
+        out = tmp_path / f"{backend}.h5"
+        done = parallel_mix("cluster", folder / "D.h5", "-o", out, *KINDS[kind], backend=backend)
+        assert done.returncode == 0, done.stderr
+        assert_same_result(tmp_path / "serial1.h5", out)
+    assert parallel_mix("info", tmp_path / "mpi3.h5").returncode == 0
+    assert parallel_mix("export", tmp_path / "mpi3.h5", "-o", tmp_path / "l.csv").returncode == 0
+    names = (tmp_path / "l.csv").read_text().splitlines()
+    assert names[1].startswith("row 0,")
+
+
+def test_what_is_in_a_result(folder: Path, tmp_path: Path) -> None:
+    for kind in ("several", "classes"):
+        done = parallel_mix("cluster", folder / "D.h5", "-o", tmp_path / f"{kind}.h5", *KINDS[kind])
+        assert done.returncode == 0, done.stderr
+    with h5py.File(tmp_path / "several.h5") as file:
+        for count in (4, 8, 12):
+            group = file[f"cluster/{count:03d}"]
+            labels, centroids = group["labels"][:], group["centroids"][:]
+            assert len(centroids) == count
+            assert np.array_equal(np.bincount(labels), group["sizes"])
+            assert (np.diff(group["sizes"]) <= 0).all()
+            assert group.attrs["loss"] == pytest.approx(D[np.arange(700), centroids[labels]].sum(), rel=1e-12)
+            assert group.attrs["loss"] == pytest.approx(D[:, centroids].min(axis=1).sum(), rel=1e-12)
+            assert np.array_equal(labels[centroids], np.arange(count))
+    with h5py.File(tmp_path / "classes.h5") as file:
+        for count, several in ((3, 9), (300, 700)):
+            group = file[f"cluster/{count:03d}"]
+            classes = group["classes"].asstr()[:]
+            assert len(classes) == several
+            assert all(classes[label] == f"class {k % 3}" for k, label in enumerate(group["labels"][:]))
+
+
+def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
+    words = ["cluster", folder / "D.h5", "-o", tmp_path / "C.h5", "--clusters", "3,5", "--restarts", "2"]
+    assert parallel_mix(*words).returncode == 0
+    for where in ("one", "two"):
+        done = parallel_mix("plot", tmp_path / "C.h5", "-o", tmp_path / where, "--format", "png")
+        assert done.returncode == 0, done.stderr
+    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert set(found) == {"losses.png", "map-003-clusters.png", "map-005-clusters.png"}
+    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+
+
+@pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
+def test_killed_and_gone_on_with(tmp_path: Path, backend: str) -> None:
+    rows = blobs(2500, 6, 9)
+    with h5py.File(tmp_path / "D.h5", "w") as file:
+        file["distances"] = cdist(rows, rows).astype(np.float32)
+    words = ["cluster", tmp_path / "D.h5", "--clusters", "60,30", "--restarts", "40"]
+    assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
+    out = tmp_path / "C.h5"
+    before, after = launcher(backend)
+    command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), "--checkpoint-every", "0", *after]
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
+    kept, seen = out.with_name("C.h5.checkpoint"), set()
+    while len(seen) < 3 and process.poll() is None:
+        seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
+        time.sleep(0.01)
+    subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)
+    process.wait()
+    assert not out.exists()
+    done = parallel_mix(*words, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "Going on from" in done.stderr
+    assert_same_result(tmp_path / "whole.h5", out)
+
+
+BAD = {
+    "too many": (["D.h5", "--clusters", "701"], "701 clusters of 700 points: there must be from 1 to 700"),
+    "none": (["D.h5", "--clusters", "0"], "clusters"),
+    "negative": (["minus.npz", "--clusters", "3"], "distance of rows 5 and 6 .* is -1: distances are not negative"),
+    "NaN": (["nan.npz", "--clusters", "3"], "NaN or infinite"),
+    "not square": (["wide.npz", "--clusters", "3"], "5 x 700 entries: it is not square"),
+    "all equal": (["zero.npz", "--clusters", "3"], "All distances of .* are 0"),
+    "not symmetric": (["skew.npz", "--clusters", "3", "--method", "ward"], "is not symmetric .*--symmetrize takes"),
+    "no classes": (["skew.npz", "--clusters", "3", "--by-class", "kind"], "has no array 'kind'"),
+    "unknown classes": (["some.npz", "--clusters", "3", "--by-class", "y"], "class of row 3 .* is not known"),
+    "no weights": (["D.h5", "--clusters", "3", "--weights", "u"], "has no dataset 'u'"),
+    "method": (["D.h5", "--clusters", "3", "--method", "pam"], "method"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_wish_is_a_sentence(folder: Path, tmp_path: Path, case: str) -> None:
+    (name, *words), sentence = BAD[case]
+    done = parallel_mix("cluster", folder / name, *words, "-o", tmp_path / "C.h5")
+    assert done.returncode == 2, done.stderr
+    assert re.search(sentence, done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_asymmetric_matrix_is_taken_as_it_is_or_halved(folder: Path, tmp_path: Path) -> None:
+    done = parallel_mix("cluster", folder / "skew.npz", "-o", tmp_path / "a.h5", "--clusters", "3")
+    assert "is not symmetric" in done.stderr
+    done = parallel_mix("cluster", folder / "skew.npz", "-o", tmp_path / "b.h5", "--clusters", "3", "--symmetrize")
+    assert "is not symmetric" not in done.stderr
+    assert done.returncode == 0
