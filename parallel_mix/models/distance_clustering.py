@@ -144,31 +144,42 @@ class Found:
 
 def cluster_once(groups: Groups, start: Start, method: str, seed: int) -> Found:
     """Medoids and labels from one start."""
+    group = groups.within(start.group)
+    steps, medoids = one_start(group, method, start.clusters, [seed, start.group, start.clusters, start.restart])
+    medoids = np.sort(medoids)
+    return Found(steps / group.steps, start.restart, medoids, labels_by(group, method, medoids))
+
+
+def one_start(group: Group, method: str, k: int, seeds: Sequence[int]) -> tuple[int, Ints]:
+    """The loss in the group's steps, and medoids as places."""
     from parallel_mix.kernels import generalized_kmeans, vertex_substitution
 
-    group = groups.within(start.group)
-    E, w, k = group.E, group.w, start.clusters
+    E, w = group.E, group.w
     if method == "ward":
         label = group.cut(k)
         total = generalized_kmeans.totals_within(E, w, label, group.steps)
         medoids = generalized_kmeans.medoids_of(total, label, k)
-        order = np.argsort(medoids)
-        loss = total[medoids].sum()
-        return Found(float(loss) / group.steps, start.restart, medoids[order], np.argsort(order)[label])
+        return int(total[medoids].sum()), medoids
     if k == 1:
         medoids = np.zeros(1, dtype=np.int64)
-        loss = vertex_substitution.only_medoid(E, w, medoids, group.steps)
-    elif method == "vsh":
-        random = np.random.default_rng([seed, start.group, k, start.restart])
-        medoids = random.choice(len(w), k, replace=False)
-        loss = vertex_substitution.substitute(E, w, medoids, group.steps)
-    else:
-        medoids = generalized_kmeans.k_center(E, w, k, group.steps)
-        loss = generalized_kmeans.alternate(E, w, medoids, group.steps)
-    medoids = np.sort(medoids)
-    labels, second = np.empty(len(w), dtype=np.int64), np.empty(len(w), dtype=np.int64)
-    vertex_substitution.assign(np.ascontiguousarray(E[medoids].T), medoids, labels, second)
-    return Found(float(loss) / group.steps, start.restart, medoids, labels)
+        return int(vertex_substitution.only_medoid(E, w, medoids, group.steps)), medoids
+    if method == "vsh":
+        medoids = np.random.default_rng(seeds).choice(len(w), k, replace=False)
+        return int(vertex_substitution.substitute(E, w, medoids, group.steps)), medoids
+    medoids = generalized_kmeans.k_center(E, w, k, group.steps)
+    return int(generalized_kmeans.alternate(E, w, medoids, group.steps)), medoids
+
+
+def labels_by(group: Group, method: str, medoids: Ints) -> Ints:
+    """The cluster of each point, numbered as its medoid."""
+    from parallel_mix.kernels.vertex_substitution import assign
+
+    if method == "ward":
+        label = group.cut(len(medoids))
+        return np.asarray(np.argsort(label[medoids])[label])
+    labels, second = np.empty(len(group.w), dtype=np.int64), np.empty(len(group.w), dtype=np.int64)
+    assign(np.ascontiguousarray(group.E[medoids].T), medoids, labels, second)
+    return labels
 
 
 @dataclass(frozen=True)

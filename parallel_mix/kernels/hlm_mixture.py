@@ -1,0 +1,160 @@
+"""Mixtures by hypothetical local mapping: gamma distributions of squared distances to centroids (hlm.txt, 2.1 and 3).
+
+    phi(z | class k) = sum_j omega_j (pi b_j)^(-s) exp(-D^2(z, eta_j) / b_j)        (5), its logarithm here
+    b_j = lambda u_j / s + (1 - lambda) u / s,    lambda = |I_j| / (|I_j| + 1)      s: `gamma_shape`
+
+u_j is the mean squared distance to centroid j, u that of all clusters. The centroid itself is not counted in I_j, nor
+are points that lie on it (zeros); clusters of fewer than three points, and those with nothing but zeros, are left out
+of the estimation and get lambda = 0. The density's s is rounded to s* (a whole dimension 2 s*), b is that of the
+unrounded s.
+
+paper <-> code    |I_j| <-> counts    u_j <-> means    omega_j <-> sizes / their sum    -sum log(u_i / u_j) <-> spreads
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.gamma_shape import solve_shape, spread_of_logs, whole_dimension
+
+LEAST_POINTS = 3
+SHAPES = ("common", "class", "grouped")
+
+
+@dataclass(frozen=True)
+class ClusterSums:
+    """What the estimation needs of clusters, and all that it needs: it adds up from batch to batch."""
+
+    classes: np.ndarray  # (m) number of the class
+    sizes: Array  # (m) points, or their weights, the centroid too
+    counts: Array  # (m) |I_j|: distances that are counted, or their weights
+    means: Array  # (m) of squared distances; 0 where none is counted
+    spreads: Array  # (m) - sum log(u / mean)
+    points: np.ndarray  # (m) points, the centroid too
+    zeros: np.ndarray  # (m) points that lie on the centroid
+
+    @classmethod
+    def of(cls, number: int, u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array | None = None) -> ClusterSums:
+        """Of the clusters of class `number`: squared distances to the medoids, labels, medoids as places."""
+        k = len(medoids)
+        weight = np.ones(len(u)) if w is None else w
+        is_medoid = np.zeros(len(u), dtype=bool)
+        is_medoid[medoids] = True
+        counted = ~is_medoid & (u > 0)
+        counts = np.bincount(labels[counted], weights=weight[counted], minlength=k).astype(np.float64)
+        sums = np.bincount(labels[counted], weights=(weight * u)[counted], minlength=k)
+        means = np.divide(sums, counts, out=np.zeros(k), where=counts > 0)
+        chosen = [counted & (labels == j) for j in range(k)]
+        return cls(
+            np.full(k, number),
+            np.bincount(labels, weights=weight, minlength=k).astype(np.float64),
+            counts,
+            means,
+            np.array([spread_of_logs(u[one], weight[one]) for one in chosen]),
+            np.bincount(labels, minlength=k),
+            np.bincount(labels[~is_medoid & (u == 0)], minlength=k),
+        )
+
+    @classmethod
+    def joined(cls, parts: list[ClusterSums]) -> ClusterSums:
+        """Of several classes, or batches, one after the other."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
+
+    @property
+    def taken(self) -> np.ndarray:
+        """Clusters that take part in the estimation."""
+        return (self.points >= LEAST_POINTS) & (self.counts > 0)
+
+
+@dataclass(frozen=True)
+class GammaParameters:
+    """Scale and shapes of each component."""
+
+    b: Array
+    s: Array  # as estimated
+    whole: Array  # s*, as used in the density
+    groups: np.ndarray  # components of one number have their shape in common
+
+
+def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: int = 3) -> GammaParameters:
+    """Equations (3) and (4), shrunk; `fallback` is a squared distance for each class, where too few are counted."""
+    together = sums.classes
+    if shape != "class":
+        together = shape_groups(sums, groups) if shape == "grouped" else np.zeros(len(sums.classes), dtype=np.int64)
+    b, s = np.empty(len(together)), np.empty(len(together))
+    for group in np.unique(together):
+        here = together == group
+        used = here & sums.taken
+        n = float(sums.counts[used].sum())
+        if (sums.points - 1 - sums.zeros)[used].sum() < 2:
+            s[here], b[here] = 0.5, fallback[sums.classes[here]]
+            continue
+        found = solve_shape(float(sums.spreads[used].sum()) / n)
+        mean = float(sums.counts[used] @ sums.means[used]) / n
+        part = np.where(used, sums.counts / (sums.counts + 1.0), 0.0)[here]
+        s[here] = found
+        b[here] = (part * sums.means[here] + (1.0 - part) * mean) / found
+    return GammaParameters(b, s, np.array([whole_dimension(one) for one in s]), together)
+
+
+def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
+    """Components in a few groups of like shape: their own shapes, by their logarithm, cut where that costs least.
+
+    The cost is the weighted sum of squares about the groups' means; components that are left out go to the middle one.
+    """
+    used = np.flatnonzero(sums.taken)
+    if not len(used):
+        return np.zeros(len(sums.classes), dtype=np.int64)
+    x = np.log([solve_shape(sums.spreads[j] / sums.counts[j]) for j in used])
+    order = np.argsort(x, kind="stable")
+    x, w = x[order], sums.counts[used][order]
+    n, most = len(x), min(groups, len(x))
+    W, S, Q = (np.concatenate([[0.0], np.cumsum(values)]) for values in (w, w * x, w * x * x))
+
+    best, cuts = np.full((most + 1, n + 1), np.inf), np.zeros((most + 1, n + 1), dtype=np.int64)
+    best[0, 0] = 0.0
+    for g in range(1, most + 1):
+        for c in range(g, n + 1):
+            a = np.arange(g - 1, c)
+            options = best[g - 1, a] + Q[c] - Q[a] - (S[c] - S[a]) ** 2 / (W[c] - W[a])
+            cuts[g, c] = g - 1 + int(np.argmin(options))
+            best[g, c] = options.min()
+    label, c = np.empty(n, dtype=np.int64), n
+    for g in range(most, 0, -1):
+        start = int(cuts[g, c])
+        label[start:c], c = g - 1, start
+    found = np.full(len(sums.classes), most // 2, dtype=np.int64)
+    found[used[order]] = label
+    return found
+
+
+def kernel_parameters(u: Array, fallback: float) -> tuple[float, float]:
+    """s and b of Kernel HLM, from squared distances to the nearest of the same class; zeros are left out."""
+    u = u[u > 0]
+    if len(u) < 2:
+        return 0.5, fallback
+    s = solve_shape(spread_of_logs(u) / len(u))
+    return s, float(u.mean()) / s
+
+
+def log_densities(squares: Array, b: Array, s: Array, log_weights: Array, classes: np.ndarray, count: int) -> Array:
+    """log phi(z | class) for rows of squared distances to all components; (n, classes)."""
+    terms = log_weights - s * np.log(np.pi * b) - squares / b
+    found = np.full((len(squares), count), -np.inf)
+    for k in range(count):
+        here = classes == k
+        if here.any():
+            found[:, k] = logsumexp(terms[:, here], axis=1)
+    return found
+
+
+def posteriors(log_density: Array, prior: Array) -> Array:
+    """Equation (6), by logarithms; where all densities underflow even so, the prior."""
+    with np.errstate(divide="ignore"):
+        joint = log_density + np.log(prior)
+    total = logsumexp(joint, axis=1, keepdims=True)
+    return np.where(np.isfinite(total), np.exp(joint - np.where(np.isfinite(total), total, 0.0)), prior)
