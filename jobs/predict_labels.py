@@ -1,4 +1,4 @@
-"""Give new points the clusters of a result: each climbs to its mode. -1: a mode no point of the result climbed to."""
+"""Give new points the clusters (hmac: those of the modes they climb to) or the classes (hlm) of a result."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PARALLEL = True
 class Options(CommonOptions, TableOptions):
     """Options of `parallel-mix predict`."""
 
-    model: Path = argument("result of `parallel-mix hmac`")
-    input: Path = argument("table of new points")
-    level: int | None = option(None, "level of the result; default: the one its labels show", read=integer, metavar="N")
+    model: Path = argument("result of `hmac` or `hlm fit`")
+    input: Path = argument("table of new points; for hlm their distances to the old ones")
+    level: int | None = option(None, "level; default: the one its labels show", read=integer, metavar="N")
 
 
 def run(options: Options) -> None:
@@ -36,9 +36,14 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.models.hmac_prediction import predict_hmac
     from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.store.labels import labels_as_csv
-    from parallel_mix.store.results import check_columns, read_data, read_result
+    from parallel_mix.store.results import check_columns, kind_of, read_data, read_result
     from parallel_mix.store.tables import TEXT_ENDINGS, digest
 
+    if kind_of(options.model) == "hlm":
+        from parallel_mix.launch.hlm_prediction_job import predict_classes
+
+        predict_classes(options, backend)
+        return
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
     known = read_data(options.model)
     with Job("predict", options, backend, options.selection(), TEXT_ENDINGS) as job:

@@ -19,6 +19,7 @@ COMMANDS = {
     "hmac": ("parallel_hmac", "cluster by hierarchical mode association"),
     "distances": ("distance_matrix", "distances between all pairs of rows, to a file"),
     "cluster": ("cluster_distances", "cluster by distances alone"),
+    "hlm fit": ("fit_hlm", "fit a classifier over distances"),
     "predict": ("predict_labels", "give new points the clusters of a result"),
     "info": ("describe_result", "say what is in a result or a table"),
     "plot": ("plot_result", "draw the pictures of a result"),
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def main_of(command: str) -> NoReturn:
     """A job's program, started by its file."""
-    main([command, *sys.argv[1:]])
+    main([*command.split(), *sys.argv[1:]])
 
 
 def guarded(action: Any, *arguments: Any) -> int:
@@ -88,17 +89,23 @@ def speaks() -> bool:
 
 def _dispatch(words: list[str]) -> None:
     parser = _top_parser()
-    if not words or words[0] not in COMMANDS:
+    if not words or command_of(words) not in COMMANDS:
         parser.parse_args(words or ["--help"])
         raise InputError(f"No command given: use one of {', '.join(COMMANDS)}.")
-    job = job_of(words[0])
+    job = job_of(command_of(words))
     if not job.PARALLEL and not speaks():
         return  # under mpirun one process does it
     job.run(options_of(words))
 
 
+def command_of(words: Sequence[str]) -> str:
+    """The command that words begin with: one word or two."""
+    return " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
+
+
 def job_of(command: str) -> Any:
-    """The module of a command."""
+    """The module of a command; of the first of those that begin with a word."""
+    command = next((name for name in COMMANDS if name == command or name.startswith(f"{command} ")), command)
     if command not in COMMANDS:
         raise InputError(f"There is no command {command!r}: use one of {', '.join(COMMANDS)}.")
     return importlib.import_module(f"parallel_mix.jobs.{COMMANDS[command][0]}")
@@ -106,8 +113,10 @@ def job_of(command: str) -> Any:
 
 def options_of(words: Sequence[str]) -> Any:
     """The options that a command line gives its job."""
-    job = job_of(words[0])
-    own = Parser(prog=f"parallel-mix {words[0]}", description=job.__doc__, allow_abbrev=False)
+    command = command_of(words)
+    job = job_of(command)
+    words = [command, *words[len(command.split()) :]]
+    own = Parser(prog=f"parallel-mix {command}", description=job.__doc__, allow_abbrev=False)
     add_options(own, job.Options)
     try:
         flags = vars(own.parse_args(_joined_range(list(words[1:]))))

@@ -156,5 +156,7 @@ def posteriors(log_density: Array, prior: Array) -> Array:
     """Equation (6), by logarithms; where all densities underflow even so, the prior."""
     with np.errstate(divide="ignore"):
         joint = log_density + np.log(prior)
-    total = logsumexp(joint, axis=1, keepdims=True)
-    return np.where(np.isfinite(total), np.exp(joint - np.where(np.isfinite(total), total, 0.0)), prior)
+    top = joint.max(axis=1, keepdims=True)
+    some = np.isfinite(top)
+    part = np.exp(joint - np.where(some, top, 0.0))
+    return np.where(some, part / np.maximum(part.sum(axis=1, keepdims=True), 1.0), prior)

@@ -95,7 +95,7 @@ class ClustersJob:
         return tree
 
 
-def check_distances(table: Table) -> None:
+def check_distances(table: Table, all_may_be_zero: bool = False) -> None:
     """Refuse what is no distance."""
     if table.survey.lowest < 0:
         i, j = table.survey.lowest_at
@@ -103,5 +103,5 @@ def check_distances(table: Table) -> None:
             f"The distance of rows {i + 1} and {j + 1} of {table.path} is {table.survey.lowest:g}: distances are not "
             "negative. (Similarities become distances by `parallel-mix distances --from-similarity`.)"
         )
-    if table.survey.highest == 0:
+    if table.survey.highest == 0 and not all_may_be_zero:
         raise InputError(f"All distances of {table.path} are 0: there is nothing to tell rows apart.")

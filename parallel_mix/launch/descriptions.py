@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
@@ -19,7 +21,13 @@ MOST_SIZES = 16
 
 def of_result(path: Path) -> list[str]:
     """What was found, and how it was made."""
-    tell = {"hmac": _of_hmac, "distances": _of_distances, "neighbours": _of_neighbours, "clusters": _of_clusters}
+    tell = {
+        "hmac": _of_hmac,
+        "distances": _of_distances,
+        "neighbours": _of_neighbours,
+        "clusters": _of_clusters,
+        "hlm": _of_hlm,
+    }
     return [*tell[kind_of(path)](path), "", *_of_run(path)]
 
 
@@ -55,6 +63,26 @@ def _of_clusters(path: Path) -> list[str]:
             from sklearn.metrics import adjusted_rand_score
 
             lines[-1] += f"; agreement with known classes (ARI) {adjusted_rand_score(known, found.labels):.3f}"
+    return lines
+
+
+def _of_hlm(path: Path) -> list[str]:
+    tree = read_result(path, "hlm")
+    parts, names = tree["components"], [str(name, "utf-8") for name in tree["classes"]]
+    count = int(tree["@components"])
+    kind = "Kernel HLM" if count == 0 else f"{plural(count, 'component')} a class"
+    lines = [f"{path}: classifier over distances (HLM), {kind}, fitted on {int(tree['@rows']):,} rows"]
+    if "selection" in tree:
+        means = 100.0 * np.nanmean(tree["selection"]["errors"], axis=1)
+        shown = (f"{k or 'kernel'}: {mean:.1f}" for k, mean in zip(tree["selection"]["candidates"], means, strict=True))
+        lines.append(f"errors in cross-validation, %: {', '.join(shown)}")
+    lines.append(f"  {'class':<16} {'prior':>8} {'components':>10} {'shape s':>9} {'scale b':>25}")
+    for k, name in enumerate(names):
+        here = parts["classes"] == k
+        b = parts["b"][here]
+        scale = f"{b.min():.4g} to {b.max():.4g}" if here.any() else ""
+        shape = f"{parts['s'][here].mean():.4g}" if here.any() else ""
+        lines.append(f"  {name[:16]:<16} {tree['prior'][k]:8.4f} {int(here.sum()):10,} {shape:>9} {scale:>25}")
     return lines
 
 

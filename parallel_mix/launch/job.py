@@ -66,7 +66,7 @@ class Job:
         """The input table, checked."""
         table = read_table(path, selection or self.selection, least_rows)
         self.digest = digest(table)
-        d = len(table.X) if table.matrix is not None else table.X.shape[1]
+        d = (table.X if table.matrix is None else table.matrix).shape[1]
         found = plural(table.count, self.selection.things) + (f", {plural(d, 'column')}" if d else "")
         backend = self.backend
         self.progress.say(f"{path}: {found}; {backend.name}, {backend.size} at a time")

@@ -120,7 +120,7 @@ def read_matrix(path: Path, selection: Selection) -> Table:
                 check_weights(parts["w"], file[name].shape[0], path)
         matrix = StoredMatrix.of(path, name)
         parts.pop("columns", None)
-    if matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+    if selection.kind == "matrix" and (matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]):
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
     return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=survey(matrix, path), **parts)
 

@@ -65,7 +65,7 @@ class Selection:
     weights: str | None = None
     labels: str | None = None
     row_names: str | None = None
-    kind: str = "numbers"  # or categories (any text, missing ones too), signatures, texts, matrix
+    kind: str = "numbers"  # or categories (any text, missing ones too), signatures, texts, matrix (square), rectangle
     columns: tuple[str, ...] | None = None  # only these columns of numbers
 
     @property
@@ -105,7 +105,7 @@ def _read(path: Path, selection: Selection, least_rows: int) -> Table:
         from parallel_mix.store.signature_files import read_signatures
 
         return read_signatures(path, selection)
-    if selection.kind == "matrix":
+    if selection.kind in ("matrix", "rectangle"):
         from parallel_mix.store.stored_matrix import read_matrix
 
         table = read_matrix(path, selection)

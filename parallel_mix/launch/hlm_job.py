@@ -1,0 +1,154 @@
+"""A job that fits a classifier over distances, and what it writes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.launch.clusters_job import check_distances
+from parallel_mix.launch.job import Job
+from parallel_mix.models.distance_checks import asymmetry_of
+from parallel_mix.models.hlm import FIELDS, KERNEL, HlmFit, HlmSettings, check_classes, fit_hlm
+from parallel_mix.models.pairwise import is_known
+from parallel_mix.progress import plural
+from parallel_mix.store.results import write_tree
+from parallel_mix.store.tables import Table
+
+
+def settings_of(options: Any) -> HlmSettings:
+    """What decides the model; refused in words where options contradict each other."""
+    chosen = [name for name in ("components", "kernel", "select") if getattr(options, name)]
+    if len(chosen) > 1:
+        raise InputError(f"--{chosen[0]} and --{chosen[1]} are two ways to say one thing: leave out one.")
+    candidates: tuple[int, ...] = (options.components or 4,)
+    if options.kernel:
+        candidates = (KERNEL,)
+    if options.select:
+        candidates = candidates_of(options.select)
+    if KERNEL not in candidates and (options.kernel_shape or options.kernel_scale):
+        raise InputError("--kernel-shape and --kernel-scale are for --kernel.")
+    for name in ("kernel_shape", "kernel_scale"):
+        if (value := getattr(options, name)) is not None and not value > 0:
+            raise InputError(f"--{name.replace('_', '-')} must be above 0, not {value:g}.")
+    if options.folds < 2:
+        raise InputError("--folds must be 2 or more.")
+    fixed = (options.clustering, options.shape, options.groups, options.restarts, options.folds, options.seed)
+    return HlmSettings(candidates, *fixed, options.kernel_shape, options.kernel_scale)
+
+
+def candidates_of(text: str) -> tuple[int, ...]:
+    """1..10,12,kernel as numbers of components; KERNEL comes last."""
+    found: list[int] = []
+    for part in text.split(","):
+        span = re.fullmatch(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?", part)
+        if part.strip() == "kernel":
+            found.append(KERNEL)
+        elif span and 1 <= int(span[1]) <= int(span[2] or span[1]):
+            found += range(int(span[1]), int(span[2] or span[1]) + 1)
+        else:
+            raise InputError(f"--select takes numbers, ranges and `kernel`, as 1..10,12,14,16,kernel; not {part!r}.")
+    return tuple(sorted(set(found), key=lambda count: count or np.inf))
+
+
+class HlmJob:
+    """One model."""
+
+    def __init__(self, job: Job, table: Table, settings: HlmSettings) -> None:
+        self.job, self.table, self.settings = job, table, settings
+        check_distances(table)
+        if table.y is None:
+            raise InputError(f"{table.path} has no classes: name their dataset with --labels.")
+        known = is_known(table.y)
+        self.names = sorted({str(name) for name in table.y[known].astype(str)})
+        numbers = {name: k for k, name in enumerate(self.names)}
+        self.y = np.array([numbers[str(name)] if ok else -1 for name, ok in zip(table.y, known, strict=True)])
+        check_classes(self.y)
+        if not known.all():
+            job.progress.say(f"{plural(int((~known).sum()), 'row')} without a class are left out.")
+        self.matrix = job.square(table, job.options.symmetrize)  # type: ignore[attr-defined]
+        if (apart := asymmetry_of(self.matrix)) > 0:
+            text = f"{table.path} is not symmetric (apart by up to {apart:.2g} of the largest distance)"
+            job.progress.say(f"{text}: a row's distances are those in its row. --symmetrize takes the mean.")
+
+    def intention(self) -> str:
+        """What a dry run says."""
+        counts = ", ".join(label_of(count) for count in self.settings.components)
+        return f"Would fit {len(self.names)} classes with {counts} components each."
+
+    def run(self) -> None:
+        """Begin or go on, fit, write."""
+        job = self.job
+        job.unit = "class fits"
+        run = job.start({**asdict(self.settings), "classes": digest_of(self.y)})
+        fit = fit_hlm(self.matrix, self.y, self.settings, job.backend, run, self.table.w)
+        for line in tell(fit, self.settings):
+            job.progress.say(line)
+        record = {f"@{key}": value for key, value in job.complete_record().items()}
+        data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute())}
+        data |= {"rows": self.table.rows} if self.table.rows is not None else {}
+        write_tree(job.output, "hlm", {"hlm": self.tree(fit), "data": data, "run": record})
+        job.finish()
+
+    def tree(self, fit: HlmFit) -> dict[str, Any]:
+        """The model as it is stored."""
+        model, rows = fit.model, self.table.rows
+        components: dict[str, Any] = {
+            "centroids": model.centroids,
+            "classes": model.classes,
+            "weights": model.weights,
+            "b": model.b,
+            "s": model.s,
+            "estimated_s": model.estimated,
+        }
+        if rows is not None:
+            components["names"] = [rows[k] for k in model.centroids]
+        if model.sums is not None:
+            components |= {name: getattr(model.sums, name) for name in FIELDS}
+        tree = {
+            "@settings": json.dumps(asdict(self.settings)),
+            "@components": model.count,
+            "@rows": self.table.count,
+            "classes": self.names,
+            "prior": model.prior,
+            "components": components,
+        }
+        if fit.errors is not None:
+            tree["selection"] = {"candidates": list(self.settings.components), "errors": fit.errors}
+        return tree
+
+
+def digest_of(y: np.ndarray) -> str:
+    """Classes in a word."""
+    return hashlib.sha256(np.ascontiguousarray(y, dtype="<i8").tobytes()).hexdigest()[:16]
+
+
+def label_of(count: int) -> str:
+    """A candidate in words."""
+    return "kernel" if count == KERNEL else str(count)
+
+
+def tell(fit: HlmFit, settings: HlmSettings) -> list[str]:
+    """What was found, in words."""
+    model, lines = fit.model, []
+    if fit.errors is not None:
+        means = 100.0 * np.nanmean(fit.errors, axis=1)
+        shown = ", ".join(
+            f"{label_of(count)}: {mean:.1f}" for count, mean in zip(settings.components, means, strict=True)
+        )
+        lines.append(f"errors in {settings.folds}-fold cross-validation, %: {shown}; chosen {label_of(model.count)}")
+    shapes = ", ".join(f"{s:.3g}" for s in np.unique(model.estimated)[:6])
+    kind = "Kernel HLM" if model.count == KERNEL else f"{model.count} components a class"
+    lines.append(f"{kind}, {len(model.centroids):,} in all; shape s {shapes} (dimension {2 * model.s.max():g} at most)")
+    if model.sums is not None:
+        left, zeros = int((~model.sums.taken).sum()), int(model.sums.zeros.sum())
+        if left or zeros:
+            lines.append(
+                f"left out of the estimation: {left:,} small components, {zeros:,} rows that lie on a centroid"
+            )
+    return lines

@@ -1,0 +1,68 @@
+"""`predict` with a classifier over distances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.errors import InputError
+from parallel_mix.launch.clusters_job import check_distances
+from parallel_mix.launch.job import Job
+from parallel_mix.models.hlm_prediction import model_from_tree, predict_hlm
+from parallel_mix.store.labels import labels_as_csv
+from parallel_mix.store.results import read_result
+from parallel_mix.store.stored_matrix import read_sides
+from parallel_mix.store.tables import HDF5_ENDINGS, TEXT_ENDINGS, Selection, Table
+
+
+def predict_classes(options: Any, backend: Backend) -> None:
+    """Read the distances of new rows to those of the model, write class and posteriors."""
+    if options.level is not None:
+        raise InputError(f"{options.model} is a classifier: it has no --level.")
+    tree = read_result(options.model, "hlm")
+    model, names = model_from_tree(tree), [str(name, "utf-8") for name in tree["classes"]]
+    dataset = "distances" if options.dataset == Selection.dataset else options.dataset
+    selection = Selection(dataset, None, options.labels, options.row_names, "rectangle")
+    with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
+        table = job.read(options.input, least_rows=1)
+        check_distances(table, all_may_be_zero=True)
+        columns = columns_of(table, tree, options.model)
+        if options.dry_run:
+            job.progress.say(f"Would tell {table.count:,} rows by {len(columns):,} components of {len(names)} classes.")
+            return
+        job.unit = "blocks of rows"
+        run = job.start(
+            {"model": str(tree["@settings"]), "components": float(model.b.sum()), "prior": str(model.prior)}
+        )
+        found = predict_hlm(table.matrix, columns, model, backend, run)
+        classes = np.array(names)[found.argmax(axis=1)]
+        posteriors = {f"p({name})": np.round(found[:, k], 9) for k, name in enumerate(names)}
+        job.write_csv(labels_as_csv(table.rows, {"class": classes, **posteriors}))
+
+
+def columns_of(table: Table, tree: dict[str, Any], model: Path) -> np.ndarray:
+    """The columns of the new distances that are those to the components: by name, or by their number."""
+    count, rows = table.matrix.shape[1], int(tree["@rows"])
+    centroids = np.asarray(tree["components"]["centroids"])
+    side = read_sides(table.path)[1] if table.path.suffix.lower() in HDF5_ENDINGS else None
+    if side is not None and side.rows is not None and "names" in tree["components"]:
+        place = {name: k for k, name in enumerate(side.rows)}
+        wanted = [str(name, "utf-8") for name in tree["components"]["names"]]
+        missing = [name for name in wanted if name not in place]
+        if missing:
+            raise InputError(
+                f"{table.path} has no distances to {missing[0]!r}: {len(missing)} of the {len(wanted)} rows that "
+                f"{model} is made of are not among its columns."
+            )
+        return np.array([place[name] for name in wanted])
+    if count == rows:
+        return centroids
+    if count == len(centroids):
+        return np.arange(count)
+    raise InputError(
+        f"{table.path} has distances to {count:,} rows, {model} was fitted on {rows:,}: give the distances of new rows "
+        f"to all of these, or to the {len(centroids):,} centroids in their order."
+    )

@@ -1,0 +1,154 @@
+"""`parallel-mix hlm fit` and `predict` with its model: the same everywhere, sentences for bad input."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+
+X = blobs(300, 4, 6)
+Y = np.array(["red", "green", "blue"])[np.arange(300) % 3]
+X[Y == "red"] += 2.0
+X[Y == "blue", 0] -= 3.0
+NEW = blobs(40, 4, 6, seed=1)
+D = cdist(X, X)
+KINDS = {
+    "mixture": ["--components", "3"],
+    "kernel": ["--kernel"],
+    "selection": ["--select", "1..3,6,kernel", "--folds", "4", "--restarts", "3"],
+    "grouped": ["--components", "5", "--shape", "grouped", "--groups", "2", "--clustering", "ward"],
+    "class": ["--components", "2", "--shape", "class", "--clustering", "gkmeans"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hlm")
+    names = [f"row {k}" for k in range(300)]
+    for name, rows, y in (("old", X, Y), ("new", NEW, None)):
+        with h5py.File(path / f"{name}.h5", "w") as file:
+            file["X"], file["rows"] = rows, names if y is not None else [f"new {k}" for k in range(40)]
+            if y is not None:
+                file["y"] = list(map(str, y))
+    assert parallel_mix("distances", path / "old.h5", "-o", path / "D.h5").returncode == 0
+    assert parallel_mix("distances", path / "new.h5", path / "old.h5", "-o", path / "N.h5").returncode == 0
+    np.savez(path / "few.npz", distances=cdist(NEW, X[:7]), y=np.arange(40) % 2)
+    np.savez(path / "one.npz", distances=D, y=np.zeros(300))
+    np.savez(path / "some.npz", distances=D, y=np.where(np.arange(300) < 5, "", Y))
+    np.savez(path / "none.npz", distances=D)
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
+    for backend in ("serial1", "serial2", "mpi1", "mpi3", "dask2"):
+        model, out = tmp_path / f"{backend}.h5", tmp_path / f"{backend}.csv"
+        done = parallel_mix("hlm", "fit", folder / "D.h5", "-o", model, *KINDS[kind], backend=backend)
+        assert done.returncode == 0, done.stderr
+        assert_same_result(tmp_path / "serial1.h5", model)
+        done = parallel_mix("predict", model, folder / "N.h5", "-o", out, backend=backend)
+        assert done.returncode == 0, done.stderr
+        assert out.read_text() == (tmp_path / "serial1.csv").read_text()
+    assert parallel_mix("info", tmp_path / "mpi3.h5").returncode == 0
+    with (tmp_path / "mpi3.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["row"] for row in rows] == [f"new {k}" for k in range(40)]
+    for row in rows:
+        shares = {name: float(row[f"p({name})"]) for name in ("red", "green", "blue")}
+        assert sum(shares.values()) == pytest.approx(1.0, abs=1e-8)
+        assert shares[row["class"]] == max(shares.values())
+
+
+def test_distances_to_the_centroids_alone(folder: Path, tmp_path: Path) -> None:
+    assert parallel_mix("hlm", "fit", folder / "D.h5", "-o", tmp_path / "m.h5").returncode == 0
+    assert parallel_mix("predict", tmp_path / "m.h5", folder / "N.h5", "-o", tmp_path / "all.csv").returncode == 0
+    with h5py.File(tmp_path / "m.h5") as file:
+        centroids = file["hlm/components/centroids"][:]
+        assert list(file["hlm/components/names"].asstr()) == [f"row {k}" for k in centroids]
+    np.savez(tmp_path / "c.npz", distances=cdist(NEW, X[centroids]))
+    assert parallel_mix("predict", tmp_path / "m.h5", tmp_path / "c.npz", "-o", tmp_path / "few.csv").returncode == 0
+    one, other = ((tmp_path / name).read_text().splitlines() for name in ("all.csv", "few.csv"))
+    assert [line.split(",")[1:] for line in one] == [line.split(",")[1:] for line in other]
+
+
+def test_killed_and_gone_on_with(tmp_path: Path) -> None:
+    rows = blobs(2400, 6, 9)
+    np.savez(tmp_path / "D.npz", distances=cdist(rows, rows).astype(np.float32), y=np.arange(2400) % 4)
+    words = ["hlm", "fit", tmp_path / "D.npz", "--select", "8,12,16,20", "--restarts", "30"]
+    assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
+    out = tmp_path / "m.h5"
+    for backend, after in (("mpi2", "serial2"), ("serial2", "dask2")):
+        before, more = launcher(backend)
+        command = [
+            *before,
+            str(BIN / "parallel-mix"),
+            *map(str, words),
+            "-o",
+            str(out),
+            "--checkpoint-every",
+            "0",
+            *more,
+        ]
+        process = subprocess.Popen(
+            [*command, "--force"], env=environment(), stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        kept, seen = out.with_name("m.h5.checkpoint"), set()
+        while len(seen) < 3 and process.poll() is None:
+            seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
+            time.sleep(0.01)
+        subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)
+        process.wait()
+        done = parallel_mix(*words, "-o", out, "--force", backend=after)
+        assert done.returncode == 0, done.stderr
+        assert "Going on from" in done.stderr
+        assert_same_result(tmp_path / "whole.h5", out)
+
+
+BAD = {
+    "two ways": (["D.h5", "--kernel", "--components", "3"], "are two ways to say one thing"),
+    "no such number": (["D.h5", "--select", "1..x"], "takes numbers, ranges and `kernel`"),
+    "backwards": (["D.h5", "--select", "5..2"], "takes numbers, ranges"),
+    "one fold": (["D.h5", "--select", "1,2", "--folds", "1"], "must be 2 or more"),
+    "scale of no kernel": (["D.h5", "--kernel-scale", "3"], "are for --kernel"),
+    "no scale": (["D.h5", "--kernel", "--kernel-scale", "0"], "must be above 0"),
+    "one class": (["one.npz"], "All rows are of one class"),
+    "no classes": (["none.npz"], "has no array 'y'"),
+    "not square": (["few.npz"], "40 x 7 entries: it is not square"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_wish_is_a_sentence(folder: Path, tmp_path: Path, case: str) -> None:
+    (name, *words), sentence = BAD[case]
+    done = parallel_mix("hlm", "fit", folder / name, *words, "-o", tmp_path / "m.h5")
+    assert done.returncode == 2, done.stderr
+    assert re.search(sentence, done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_new_distances_are_sentences(folder: Path, tmp_path: Path) -> None:
+    done = parallel_mix("hlm", "fit", folder / "some.npz", "-o", tmp_path / "m.h5", "--components", "2")
+    assert done.returncode == 0
+    assert "5 rows without a class are left out" in done.stderr
+    done = parallel_mix("predict", tmp_path / "m.h5", folder / "few.npz", "-o", tmp_path / "p.csv")
+    assert done.returncode == 2
+    assert "has distances to 7 rows" in done.stderr
+    done = parallel_mix("predict", tmp_path / "m.h5", folder / "N.h5", "-o", tmp_path / "p.csv", "--level", "3")
+    assert "is a classifier: it has no --level" in done.stderr
+    with h5py.File(folder / "N.h5") as file, h5py.File(tmp_path / "N.h5", "w") as out:
+        out["distances"] = file["distances"][:]
+        out.create_group("old")["rows"] = [f"line {k}" for k in range(300)]
+    assert parallel_mix("hlm", "fit", folder / "D.h5", "-o", tmp_path / "named.h5").returncode == 0
+    done = parallel_mix("predict", tmp_path / "named.h5", tmp_path / "N.h5", "-o", tmp_path / "p.csv")
+    assert done.returncode == 2
+    assert "has no distances to 'row " in done.stderr

@@ -1,0 +1,148 @@
+"""Fitting HLM: against a plain one, selection, odd classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.spatial.distance import cdist
+from scipy.special import digamma
+
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.errors import InputError
+from parallel_mix.models.distance_clustering import HeldSquare
+from parallel_mix.models.hlm import KERNEL, HlmFit, HlmSettings, fit_hlm, stratified_folds
+from tests.conftest import blobs
+
+X = blobs(240, 4, 6, seed=3)
+Y = np.repeat([0, 1, 2], 80)
+X[Y == 1] += 1.5
+D = cdist(X, X)
+
+
+def fit(D: np.ndarray, y: np.ndarray, *counts: int, w: np.ndarray | None = None, **more: object) -> HlmFit:
+    with SerialBackend(1) as backend:
+        return fit_hlm(HeldSquare(D), y, HlmSettings(counts, **more), backend, w=w)  # type: ignore[arg-type]
+
+
+def plain_kernel_hlm(D: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Section 3.2, line by line."""
+    u = []
+    for i in range(len(y)):
+        near = min(D[i, j] for j in range(len(y)) if j != i and y[j] == y[i]) ** 2
+        u += [near] if near > 0 else []
+    c = np.log(np.mean(u)) - np.mean(np.log(u))
+    s = brentq(lambda s: np.log(s) - digamma(s) - c, 1e-6, 1e6)
+    b = np.mean(u) / s
+    whole = max(np.floor(2 * s + 0.5) / 2, 0.5)
+    found = []
+    for row in new:
+        kernel = (np.pi * b) ** -whole * np.exp(-(row**2) / b)
+        densities = [np.mean(y == k) * np.mean(kernel[y == k]) for k in range(y.max() + 1)]
+        found.append(np.array(densities) / sum(densities))
+    return np.array(found)
+
+
+def test_kernel_hlm_is_the_plain_one() -> None:
+    train, test = np.arange(240) % 5 != 0, np.arange(240) % 5 == 0
+    model = fit(D[np.ix_(train, train)], Y[train], KERNEL).model
+    new = D[np.ix_(test, train)]
+    expected = plain_kernel_hlm(D[np.ix_(train, train)], Y[train], new)
+    np.testing.assert_allclose(model.posteriors(new[:, model.centroids]), expected, rtol=1e-9, atol=1e-300)
+
+
+def test_mixture_hlm_is_the_plain_one() -> None:
+    """Section 3.1 from the medoids that were found."""
+    model = fit(D, Y, 3).model
+    u, cluster = np.zeros(240), np.zeros(240, dtype=int)
+    for k in range(3):
+        here, parts = np.flatnonzero(k == Y), np.flatnonzero(model.classes == k)
+        cluster[here] = parts[D[np.ix_(here, model.centroids[parts])].argmin(axis=1)]
+    u = D[np.arange(240), model.centroids[cluster]] ** 2
+    kept = np.array([np.sum(cluster == j) >= 3 for j in range(9)])
+    used = (u > 0) & kept[cluster]
+    means = np.array([u[used & (cluster == j)].mean() if kept[j] else 0.0 for j in range(9)])
+    counts = np.array([(used & (cluster == j)).sum() for j in range(9)])
+    c = np.sum(counts[kept] * np.log(means[kept])) / counts.sum() - np.mean(np.log(u[used]))
+    s = brentq(lambda s: np.log(s) - digamma(s) - c, 1e-6, 1e6)
+    part = counts / (counts + 1)
+    np.testing.assert_allclose(model.b, (part * means + (1 - part) * u[used].mean()) / s, rtol=1e-9)
+    np.testing.assert_allclose(model.estimated, s, rtol=1e-9)
+    sizes = np.bincount(cluster)
+    np.testing.assert_allclose(model.weights, sizes / 80)
+    each = model.weights * (np.pi * model.b) ** -model.s * np.exp(-(D[:, model.centroids] ** 2) / model.b)
+    densities = np.stack([each[:, model.classes == k].sum(axis=1) for k in range(3)], axis=1)
+    expected = densities / densities.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.posteriors(D[:, model.centroids]), expected, rtol=1e-8, atol=1e-12)
+
+
+def test_selection_takes_the_smallest_error_and_then_the_smallest_model() -> None:
+    found = fit(D, Y, 1, 2, 4, KERNEL, folds=5, restarts=3)
+    assert found.errors is not None
+    assert found.errors.shape == (4, 5)
+    means = found.errors.mean(axis=1)
+    candidates = (1, 2, 4, KERNEL)
+    best = min(range(4), key=lambda k: (round(means[k], 12), candidates[k] or np.inf))
+    assert found.model.count == candidates[best]
+    one = fit(D, Y, 4, folds=5, restarts=3).model
+    if found.model.count == 4:
+        np.testing.assert_array_equal(found.model.centroids, one.centroids)
+    far = D + 100.0 * (Y[:, None] != Y)
+    assert fit(far, Y, 1, 2, KERNEL, restarts=2).model.count == 1, "all are without error: the smallest"
+
+
+def test_folds_are_alike() -> None:
+    y = np.concatenate([np.zeros(37, int), np.ones(3, int), np.full(60, 2), np.full(5, -1)])
+    folds = stratified_folds(y, 10, 0)
+    assert (folds[y == -1] == -2).all()
+    sizes = np.bincount(folds[y >= 0])
+    assert sizes.max() - sizes.min() <= 1
+    for k in (0, 2):
+        of_class = np.bincount(folds[y == k], minlength=10)
+        assert of_class.max() - of_class.min() <= 1
+
+
+def test_odd_classes() -> None:
+    """One member, fewer members than components, no class, duplicates only."""
+    y = Y.copy()
+    y[:5] = -1
+    y[100] = 3
+    y[101:103] = 4
+    same = D.copy()
+    same[np.ix_(range(160, 170), range(160, 170))] = 0.0
+    y[160:170] = 5
+    for counts in ((4,), (KERNEL,), (1, 4, KERNEL)):
+        model = fit(same, y, *counts, restarts=2).model
+        p = model.posteriors(same[:, model.centroids])
+        assert np.isfinite(p).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert np.isfinite(model.b).all()
+        assert (model.b > 0).all()
+    with pytest.raises(InputError, match="All rows are of one class"):
+        fit(D, np.zeros(240, dtype=int), 2)
+
+
+def test_weights_of_two_are_rows_given_twice() -> None:
+    twice = np.repeat(np.arange(240), 2)
+    weighted, plain = fit(D, Y, 1, w=np.full(240, 2.0)).model, fit(D, Y, 1).model
+    np.testing.assert_allclose(weighted.estimated, plain.estimated, rtol=1e-12)
+    np.testing.assert_array_equal(weighted.centroids, plain.centroids)
+    doubled = fit(D[np.ix_(twice, twice)], Y[twice], 1).model
+    np.testing.assert_allclose(doubled.estimated, weighted.estimated, rtol=1e-9)
+
+
+def test_a_paper_figure_on_the_papers_data(shared_data: Callable[[str], dict[str, np.ndarray]]) -> None:
+    """Kernel HLM on voting: 6.09 (1.86) there, of 20 partitions."""
+    data = shared_data("voting")
+    distances, y = 1.0 - data["S"], np.unique(data["y"], return_inverse=True)[1]
+    np.fill_diagonal(distances, 0.0)
+    wrong = []
+    for partition in range(20):
+        order = np.random.default_rng(partition).permutation(len(y))
+        test, train = order[: len(y) // 5], order[len(y) // 5 :]
+        model = fit(distances[np.ix_(train, train)], y[train], KERNEL).model
+        guess = model.posteriors(distances[np.ix_(test, train[model.centroids])]).argmax(axis=1)
+        wrong.append(100.0 * np.mean(guess != y[test]))
+    assert abs(np.mean(wrong) - 6.09) < 1.86
