@@ -61,7 +61,7 @@ def readme_commands() -> list[str]:
     for block in re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
         for line in block.splitlines():
             command = line.split("   #")[0].strip()
-            ours = re.search(r"\b(run|D)\.h5", command)
+            ours = re.search(r"\b(run|D|C|Cy|NewD)\.h5", command)
             if ours and not any(word in command for word in ("sbatch", "tcp:", " submit ")):
                 found.append(command)
     return found
@@ -87,7 +87,7 @@ def test_the_readmes_python_runs() -> None:
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
-    assert names["D"].shape == (50, 50)  # type: ignore[attr-defined]
+    assert names["D"].shape == (300, 300)  # type: ignore[attr-defined]
     assert names["model"].labels_.max() == 2  # type: ignore[attr-defined]
 
 

@@ -260,5 +260,5 @@ def check_classes(y: Ints) -> None:
     """Refuse what no classifier can be made of."""
     if not (y >= 0).any():
         raise InputError("No row has a known class: there is nothing to learn from.")
-    if int(y.max()) < 1:
+    if len(np.unique(y[y >= 0])) < 2:
         raise InputError("All rows are of one class: there is nothing to tell apart.")

@@ -63,6 +63,7 @@ def words_given(script: Path, folder: Path, *words: str) -> list[str]:
 
 
 KEEPS = ["--max-requeue", "3"]
+THREE = ["--clusters", "3"]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,8 @@ KEEPS = ["--max-requeue", "3"]
         ("hmac", [HOSTILE, "o.h5", "--levels", "3"], [*KEEPS, "--", "hmac", HOSTILE, "-o", "o.h5", "--levels", "3"]),
         ("predict", ["r.h5", HOSTILE, "o.csv"], [*KEEPS, "--", "predict", "r.h5", HOSTILE, "-o", "o.csv"]),
         ("distances", [HOSTILE, "D.h5"], [*KEEPS, "--", "distances", HOSTILE, "-o", "D.h5"]),
+        ("cluster", [HOSTILE, "C.h5", "--clusters", "3"], [*KEEPS, "--", "cluster", HOSTILE, "-o", "C.h5", *THREE]),
+        ("hlm_fit", [HOSTILE, "m.h5"], [*KEEPS, "--", "hlm", "fit", HOSTILE, "-o", "m.h5"]),
         ("convert", [HOSTILE, "o.h5", "--force"], ["--", "convert", HOSTILE, "-o", "o.h5", "--force"]),
     ],
 )
