@@ -13,8 +13,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.distance_clustering import HeldSquare
 from parallel_mix.models.hlm import KERNEL, HlmSettings, fit_hlm
+from parallel_mix.models.squares import HeldSquare
 
 COUNTS = (*range(1, 11), 12, 14, 16)
 METHODS = {

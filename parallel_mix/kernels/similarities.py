@@ -34,9 +34,9 @@ class FromSimilarity:
 
     def tile(self, S: Any, rows: slice, _: Any, columns: slice, own: bool) -> Array:
         """The entries of some rows and columns as distances."""
-        D = self._distance(S[rows, columns])
+        D = self._distance(np.asarray(S[rows, columns], dtype=np.float64))
         if self.symmetrize:
-            D = (D + self._distance(S[columns, rows]).T) / 2.0
+            D = (D + self._distance(np.asarray(S[columns, rows], dtype=np.float64)).T) / 2.0
         on_it = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
         D[on_it - rows.start, on_it - columns.start] = 0.0
         return D

@@ -28,12 +28,26 @@ from parallel_mix.kernels.density import Array
 Ints = np.ndarray
 LANES = 16
 BITS = 61
+SQUARE = 64
 
 
 def steps_of(w: Array, largest: float) -> float:
     """How many steps make one: a power of two, so that the sum of all weighted distances fits."""
     total = float(w.sum()) * largest
     return 2.0 ** (BITS - int(np.ceil(np.log2(total)))) if total > 0 else 1.0
+
+
+@njit(cache=True, nogil=True)
+def is_symmetric(D: Array) -> bool:
+    """True where D is its own transpose; looked at in squares that fit the cache."""
+    n = len(D)
+    for a in range(0, n, SQUARE):
+        for c in range(a, n, SQUARE):
+            for i in range(a, min(a + SQUARE, n)):
+                for j in range(max(c, i + 1), min(c + SQUARE, n)):
+                    if D[i, j] != D[j, i]:
+                        return False
+    return True
 
 
 @njit(cache=True, nogil=True)

@@ -16,8 +16,8 @@ from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError, UnknownNameError
 from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
 from parallel_mix.launch.record import run_record
-from parallel_mix.models.distance_clustering import HeldSquare, MeanOfBoth, Square
 from parallel_mix.models.points import ArraySource, RowSource
+from parallel_mix.models.squares import HeldSquare, MeanOfBoth, Square
 from parallel_mix.progress import Progress, clock, plural
 from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain

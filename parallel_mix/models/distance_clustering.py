@@ -9,61 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
+from parallel_mix.kernels import generalized_kmeans, vertex_substitution
 from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.vertex_substitution import assign, is_symmetric, steps_of
+from parallel_mix.kernels.ward_distances import cut_tree, join_all
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.squares import Square
 from parallel_mix.models.tiles import work_off
 
 METHODS = ("vsh", "gkmeans", "ward")
 Ints = np.ndarray
-
-
-class Square(Protocol):
-    """A square matrix of distances, read in parts: entry (i, j) is the distance of i to j."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns, in rising order."""
-
-
-@dataclass(frozen=True)
-class HeldSquare:
-    """A matrix in memory."""
-
-    D: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n, m = self.D.shape
-        return n, m
-
-    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns."""
-        if len(rows) == len(columns) == len(self.D):
-            return self.D
-        return np.asarray(self.D[np.ix_(rows, columns)])
-
-
-@dataclass(frozen=True)
-class MeanOfBoth:
-    """A matrix and its transpose, halves of each."""
-
-    matrix: Square
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.matrix.shape
-
-    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns."""
-        return (self.matrix.among(rows, columns) + self.matrix.among(columns, rows).T) / 2.0
 
 
 @dataclass(frozen=True)
@@ -91,10 +52,10 @@ class Groups:
         """The distances within a group."""
         if number != self._number:
             rows = self._recipe.groups[number]
-            D = self._recipe.matrix.among(rows, rows)
-            E = D if np.array_equal(D, D.T) else np.ascontiguousarray(D.T)
+            D = np.ascontiguousarray(self._recipe.matrix.among(rows, rows))
+            E = D if is_symmetric(D) else np.ascontiguousarray(D.T)
             w = np.ones(len(rows)) if self._recipe.w is None else self._recipe.w[rows]
-            self._group, self._number = Group(np.ascontiguousarray(E), w), number
+            self._group, self._number = Group(E, w), number
         return self._group
 
 
@@ -102,16 +63,12 @@ class Group:
     """Distances and weights of some points."""
 
     def __init__(self, E: Array, w: Array) -> None:
-        from parallel_mix.kernels.vertex_substitution import steps_of
-
         self.E, self.w = E, w
         self.steps = steps_of(w, float(E.max(initial=0.0)))
         self._joins: Any = None
 
     def cut(self, k: int) -> Ints:
         """Labels of the k clusters of Ward's tree, by their lowest points."""
-        from parallel_mix.kernels.ward_distances import cut_tree, join_all
-
         if self._joins is None:
             self._joins = join_all((self.E + self.E.T) / 2.0, self.w)
         pairs, heights = self._joins
@@ -152,8 +109,6 @@ def cluster_once(groups: Groups, start: Start, method: str, seed: int) -> Found:
 
 def one_start(group: Group, method: str, k: int, seeds: Sequence[int]) -> tuple[int, Ints]:
     """The loss in the group's steps, and medoids as places."""
-    from parallel_mix.kernels import generalized_kmeans, vertex_substitution
-
     E, w = group.E, group.w
     if method == "ward":
         label = group.cut(k)
@@ -172,8 +127,6 @@ def one_start(group: Group, method: str, k: int, seeds: Sequence[int]) -> tuple[
 
 def labels_by(group: Group, method: str, medoids: Ints) -> Ints:
     """The cluster of each point, numbered as its medoid."""
-    from parallel_mix.kernels.vertex_substitution import assign
-
     if method == "ward":
         label = group.cut(len(medoids))
         return np.asarray(np.argsort(label[medoids])[label])

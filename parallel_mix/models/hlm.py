@@ -18,8 +18,9 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.gamma_shape import whole_dimension
 from parallel_mix.kernels.hlm_mixture import ClusterSums, estimate, kernel_parameters, log_densities, posteriors
-from parallel_mix.models.distance_clustering import Group, Square, labels_by, one_start
+from parallel_mix.models.distance_clustering import Group, labels_by, one_start
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.squares import Square
 from parallel_mix.models.tiles import work_off
 
 Ints = np.ndarray

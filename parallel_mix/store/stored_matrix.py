@@ -49,7 +49,7 @@ class StoredMatrix:
         with opened(path) as file:
             if stamp_of(path) != self.stamp:
                 raise InputError(f"{path} has changed since the run began: begin anew with --fresh.")
-            return np.asarray(file[self.dataset][key], dtype=np.float64)
+            return floating(file[self.dataset][key])
 
     @property
     def rounding(self) -> float:
@@ -59,8 +59,8 @@ class StoredMatrix:
         return 4.0 * float(np.finfo(kind).eps) if kind.kind == "f" else 1e-15
 
     def rows(self, start: int, stop: int) -> Array:
-        """Rows start..stop."""
-        return self[start:stop]
+        """Rows start..stop, in double precision."""
+        return np.asarray(self[start:stop], dtype=np.float64)
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns, in rising order."""
@@ -87,14 +87,16 @@ class Survey:
 
 
 def survey(matrix: Array | StoredMatrix, path: Path) -> Survey:
-    """Look at all entries; what is NaN or infinite is refused. The digest is that of a table of the same numbers."""
+    """Look at all entries, as they are stored; what is NaN or infinite is refused."""
     n, m = matrix.shape
     sha = hashlib.sha256(repr((n, m)).encode())
     lowest, place, highest = np.inf, (0, 0), -np.inf
-    step = max(ENTRIES_AT_ONCE // m, 1)
+    step = max(ENTRIES_AT_ONCE // max(m, 1), 1)
     for a in range(0, n, step):
-        rows = np.ascontiguousarray(matrix[a : a + step], dtype="<f8")
-        check_finite(rows, path, first_row=a)
+        rows = np.ascontiguousarray(matrix[a : a + step])
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(rows.sum()):
+                check_finite(rows, path, first_row=a)
         sha.update(rows.data)
         k = int(rows.argmin())
         if rows.flat[k] < lowest:

@@ -12,8 +12,8 @@ from scipy.special import digamma
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.models.distance_clustering import HeldSquare
 from parallel_mix.models.hlm import KERNEL, HlmFit, HlmSettings, fit_hlm, stratified_folds
+from parallel_mix.models.squares import HeldSquare
 from tests.conftest import blobs
 
 X = blobs(240, 4, 6, seed=3)
