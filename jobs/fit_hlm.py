@@ -32,6 +32,7 @@ class Options(CommonOptions):
     folds: int = option(10, "of the cross-validation", read=positive, metavar="N")
     kernel_shape: float | None = option(None, "Kernel HLM's gamma shape, by hand", read=number, metavar="S")
     kernel_scale: float | None = option(None, "Kernel HLM's gamma scale, by hand", read=number, metavar="B")
+    keep: bool = option(False, "keep all distances with the model, for `hlm update --scheme 2`")
     symmetrize: bool = option(False, "take the mean of the distances there and back")
     dataset: str = option("distances", "name of the matrix in HDF5 or npz", metavar="NAME")
     weights: str | None = option(None, "dataset of row weights", metavar="NAME")

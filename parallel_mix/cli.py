@@ -20,6 +20,7 @@ COMMANDS = {
     "distances": ("distance_matrix", "distances between all pairs of rows, to a file"),
     "cluster": ("cluster_distances", "cluster by distances alone"),
     "hlm fit": ("fit_hlm", "fit a classifier over distances"),
+    "hlm update": ("update_hlm", "let a classifier over distances grow"),
     "predict": ("predict_labels", "give new points the clusters of a result"),
     "info": ("describe_result", "say what is in a result or a table"),
     "plot": ("plot_result", "draw the pictures of a result"),

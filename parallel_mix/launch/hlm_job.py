@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -31,6 +32,8 @@ def settings_of(options: Any) -> HlmSettings:
         candidates = (KERNEL,)
     if options.select:
         candidates = candidates_of(options.select)
+    if options.keep and KERNEL in candidates:
+        raise InputError("--keep is for models that grow, and Kernel HLM does not: leave out one of them.")
     if KERNEL not in candidates and (options.kernel_shape or options.kernel_scale):
         raise InputError("--kernel-shape and --kernel-scale are for --kernel.")
     for name in ("kernel_shape", "kernel_scale"):
@@ -61,20 +64,32 @@ class HlmJob:
 
     def __init__(self, job: Job, table: Table, settings: HlmSettings) -> None:
         self.job, self.table, self.settings = job, table, settings
+        self.keep: bool = job.options.keep  # type: ignore[attr-defined]
         check_distances(table)
         if table.y is None:
             raise InputError(f"{table.path} has no classes: name their dataset with --labels.")
-        known = is_known(table.y)
-        self.names = sorted({str(name) for name in table.y[known].astype(str)})
-        numbers = {name: k for k, name in enumerate(self.names)}
-        self.y = np.array([numbers[str(name)] if ok else -1 for name, ok in zip(table.y, known, strict=True)])
+        self.names, self.y = numbered(table)
+        known = self.y >= 0
         check_classes(self.y)
+        if self.keep and not known.all():
+            raise InputError(f"{table.path} has rows without a class: leave them out, or --keep.")
         if not known.all():
             job.progress.say(f"{plural(int((~known).sum()), 'row')} without a class are left out.")
         self.matrix = job.square(table, job.options.symmetrize)  # type: ignore[attr-defined]
         if (apart := asymmetry_of(self.matrix)) > 0:
             text = f"{table.path} is not symmetric (apart by up to {apart:.2g} of the largest distance)"
             job.progress.say(f"{text}: a row's distances are those in its row. --symmetrize takes the mean.")
+
+    def past(self, fit: HlmFit) -> dict[str, Any]:
+        """What scheme 2 of an update needs: all distances, and the component of each row."""
+        every, model = np.arange(len(self.y)), fit.model
+        D = self.matrix.among(every, every)
+        component = np.full(len(self.y), -1)
+        for k in range(len(self.names)):
+            rows, parts = np.flatnonzero(self.y == k), np.flatnonzero(model.classes == k)
+            component[rows] = parts[D[np.ix_(rows, model.centroids[parts])].argmin(axis=1)]
+        component[model.centroids] = np.arange(len(model.centroids))
+        return {"distances": D, "y": self.y, "component": component}
 
     def intention(self) -> str:
         """What a dry run says."""
@@ -92,35 +107,50 @@ class HlmJob:
         record = {f"@{key}": value for key, value in job.complete_record().items()}
         data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute())}
         data |= {"rows": self.table.rows} if self.table.rows is not None else {}
-        write_tree(job.output, "hlm", {"hlm": self.tree(fit), "data": data, "run": record})
+        tree = model_tree(fit, self.names, self.settings, self.table.rows)
+        if self.keep:
+            tree["past"] = self.past(fit)
+        write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
         job.finish()
 
-    def tree(self, fit: HlmFit) -> dict[str, Any]:
-        """The model as it is stored."""
-        model, rows = fit.model, self.table.rows
-        components: dict[str, Any] = {
-            "centroids": model.centroids,
-            "classes": model.classes,
-            "weights": model.weights,
-            "b": model.b,
-            "s": model.s,
-            "estimated_s": model.estimated,
-        }
-        if rows is not None:
-            components["names"] = [rows[k] for k in model.centroids]
-        if model.sums is not None:
-            components |= {name: getattr(model.sums, name) for name in FIELDS}
-        tree = {
-            "@settings": json.dumps(asdict(self.settings)),
-            "@components": model.count,
-            "@rows": self.table.count,
-            "classes": self.names,
-            "prior": model.prior,
-            "components": components,
-        }
-        if fit.errors is not None:
-            tree["selection"] = {"candidates": list(self.settings.components), "errors": fit.errors}
-        return tree
+
+def numbered(table: Table, before: Sequence[str] = ()) -> tuple[list[str], np.ndarray]:
+    """Names of the classes, those known before first, and the class of each row; -1 where it is not known."""
+    assert table.y is not None  # noqa: S101
+    known, y = is_known(table.y), table.y.astype(str)
+    names = [*before, *sorted({str(name) for name in y[known]} - set(before))]
+    numbers = {name: k for k, name in enumerate(names)}
+    return names, np.array([numbers[str(name)] if ok else -1 for name, ok in zip(y, known, strict=True)])
+
+
+def model_tree(fit: HlmFit, names: list[str], settings: HlmSettings, rows: list[str] | None) -> dict[str, Any]:
+    """A model as it is stored; `rows` are the names of those it was fitted on."""
+    model = fit.model
+    components: dict[str, Any] = {
+        "centroids": model.centroids,
+        "classes": model.classes,
+        "weights": model.weights,
+        "b": model.b,
+        "s": model.s,
+        "estimated_s": model.estimated,
+    }
+    if rows is not None:
+        components["names"] = [rows[k] for k in model.centroids]
+    if model.sums is not None:
+        components |= {name: getattr(model.sums, name) for name in FIELDS}
+    tree = {
+        "@settings": json.dumps(asdict(settings)),
+        "@components": model.count,
+        "@rows": model.rows,
+        "classes": names,
+        "prior": model.prior,
+        "totals": model.totals,
+        "spare": model.spare,
+        "components": components,
+    }
+    if fit.errors is not None:
+        tree["selection"] = {"candidates": list(settings.components), "errors": fit.errors}
+    return tree
 
 
 def digest_of(y: np.ndarray) -> str:

@@ -43,13 +43,22 @@ def predict_classes(options: Any, backend: Backend) -> None:
         job.write_csv(labels_as_csv(table.rows, {"class": classes, **posteriors}))
 
 
+def names_across(table: Table) -> list[str] | None:
+    """Names of the columns of distances, where they are known."""
+    if table.path.suffix.lower() not in HDF5_ENDINGS:
+        return None
+    rows, columns = read_sides(table.path)
+    names = (rows if columns is None else columns).rows
+    return names if names is not None and len(names) == table.matrix.shape[1] else None
+
+
 def columns_of(table: Table, tree: dict[str, Any], model: Path) -> np.ndarray:
     """The columns of the new distances that are those to the components: by name, or by their number."""
     count, rows = table.matrix.shape[1], int(tree["@rows"])
     centroids = np.asarray(tree["components"]["centroids"])
-    side = read_sides(table.path)[1] if table.path.suffix.lower() in HDF5_ENDINGS else None
-    if side is not None and side.rows is not None and "names" in tree["components"]:
-        place = {name: k for k, name in enumerate(side.rows)}
+    across = names_across(table)
+    if across is not None and "names" in tree["components"]:
+        place = {name: k for k, name in enumerate(across)}
         wanted = [str(name, "utf-8") for name in tree["components"]["names"]]
         missing = [name for name in wanted if name not in place]
         if missing:

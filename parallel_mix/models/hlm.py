@@ -83,11 +83,13 @@ Arrays = dict[str, Any]
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     """What a model needs of a class: of its clusterings, of nearest neighbours, and of its distances as a whole."""
     rows = np.flatnonzero((data.y == part.number) & (data.folds != part.fold))
+    if not len(rows):
+        return {"rows": rows, "spare": 0.0}
     D = data.D[np.ix_(rows, rows)]
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
     found: Arrays = {"rows": rows}
     for count in part.counts:
-        if count == KERNEL or not len(rows):
+        if count == KERNEL:
             continue
         k = min(count, len(rows))
         medoids = best_start(group, settings, k, [settings.seed, part.fold + 1, part.number])
@@ -124,6 +126,9 @@ class HlmModel:
     s: Array  # as used, whole dimensions
     estimated: Array  # s as estimated
     sums: ClusterSums | None
+    totals: Array  # (K) rows of each class, or their weights
+    spare: Array  # (K) mean squared distance within the class, where nothing better is known
+    rows: int  # on which it was fitted
 
     def log_densities(self, squares: Array) -> Array:
         """log phi(z | class) from squared distances to the components."""
@@ -134,27 +139,30 @@ class HlmModel:
         return posteriors(self.log_densities(np.asarray(D, dtype=np.float64) ** 2), self.prior)
 
 
-def put_together(parts: Sequence[Arrays], count: int, prior: Array, settings: HlmSettings) -> HlmModel:
+def put_together(parts: Sequence[Arrays], count: int, totals: Array, rows: int, settings: HlmSettings) -> HlmModel:
     """The model of all classes from their parts."""
     spare = np.array([part["spare"] for part in parts])
+    found_spare, prior = spare.copy(), totals / totals.sum()
     spare[spare == 0] = spare[spare > 0].mean() if (spare > 0).any() else 1.0
     if count == KERNEL:
-        rows = [part["rows"] for part in parts]
+        of_class = [part["rows"] for part in parts]
         nearest = np.concatenate([part["nearest"] for part in parts if "nearest" in part] or [np.empty(0)])
         s, b = kernel_parameters(nearest, float(spare.mean()))
         s = settings.kernel_shape or s
         b = settings.kernel_scale or b
-        m = sum(map(len, rows))
-        classes = np.repeat(np.arange(len(parts)), [len(one) for one in rows])
-        weights = np.concatenate([np.full(len(one), 1.0 / max(len(one), 1)) for one in rows])
-        shapes = np.full(m, whole_dimension(s)), np.full(m, s)
-        return HlmModel(KERNEL, prior, np.concatenate(rows), classes, weights, np.full(m, b), *shapes, None)
+        m = sum(map(len, of_class))
+        classes = np.repeat(np.arange(len(parts)), [len(one) for one in of_class])
+        weights = np.concatenate([np.full(len(one), 1.0 / max(len(one), 1)) for one in of_class])
+        centroids = np.concatenate(of_class)
+        scales = np.full(m, b), np.full(m, whole_dimension(s)), np.full(m, s)
+        return HlmModel(KERNEL, prior, centroids, classes, weights, *scales, None, totals, found_spare, rows)
     sums = ClusterSums.joined([sums_of(part, k, count) for k, part in enumerate(parts) if f"{count}/medoids" in part])
     found = estimate(sums, spare, settings.shape, settings.groups)
     centroids = np.concatenate([part[f"{count}/medoids"] for part in parts if f"{count}/medoids" in part])
     total = np.bincount(sums.classes, weights=sums.sizes, minlength=len(parts))
     weights = sums.sizes / total[sums.classes]
-    return HlmModel(count, prior, centroids, sums.classes, weights, found.b, found.whole, found.s, sums)
+    scales = found.b, found.whole, found.s
+    return HlmModel(count, prior, centroids, sums.classes, weights, *scales, sums, totals, found_spare, rows)
 
 
 def sums_of(part: Arrays, number: int, count: int) -> ClusterSums:
@@ -204,11 +212,16 @@ def fit_hlm(
     backend: Backend,
     run: Run | None = None,
     w: Array | None = None,
+    classes: int = 0,
 ) -> HlmFit:
-    """Fit a model of rows of known class; of several candidates the one of the smallest mean error over the folds."""
+    """Fit a model of rows of known class; of several candidates the one of the smallest mean error over the folds.
+
+    With `classes` there are so many, though there may be no rows of some.
+    """
     run = run or QuietRun()
-    check_classes(y)
-    candidates, count = settings.components, int(y.max()) + 1
+    if not classes:
+        check_classes(y)
+    candidates, count = settings.components, max(classes, int(y.max()) + 1)
     folds = stratified_folds(y, settings.folds, settings.seed) if len(candidates) > 1 else np.full(len(y), -2)
     folds = np.where((y >= 0) & (folds == -2), -3, folds)
     used = range(settings.folds) if len(candidates) > 1 else ()
@@ -233,8 +246,8 @@ def fit_hlm(
     def model_of(fold: int, candidate: int) -> HlmModel:
         chosen = [parts[k] for k, task in enumerate(tasks) if task.fold == fold]
         weight = np.ones(len(y)) if w is None else w
-        prior = np.array([weight[part["rows"]].sum() for part in chosen])
-        return put_together(chosen, candidate, prior / prior.sum(), settings)
+        totals = np.array([weight[part["rows"]].sum() for part in chosen])
+        return put_together(chosen, candidate, totals, len(y), settings)
 
     if len(candidates) == 1:
         return HlmFit(model_of(-1, candidates[0]), None)

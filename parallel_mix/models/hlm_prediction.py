@@ -10,7 +10,8 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
-from parallel_mix.models.hlm import HlmModel
+from parallel_mix.kernels.hlm_mixture import ClusterSums
+from parallel_mix.models.hlm import FIELDS, HlmModel
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.tiles import work_off
 
@@ -30,7 +31,9 @@ def model_from_tree(tree: dict[str, Any]) -> HlmModel:
     parts = tree["components"]
     centroids, classes, weights = parts["centroids"], parts["classes"], parts["weights"]
     scales = parts["b"], parts["s"], parts["estimated_s"]
-    return HlmModel(int(tree["@components"]), tree["prior"], centroids, classes, weights, *scales, None)
+    sums = ClusterSums(classes=classes, **{name: parts[name] for name in FIELDS}) if FIELDS[0] in parts else None
+    known = tree["totals"], tree["spare"], int(tree["@rows"])
+    return HlmModel(int(tree["@components"]), tree["prior"], centroids, classes, weights, *scales, sums, *known)
 
 
 @dataclass(frozen=True)

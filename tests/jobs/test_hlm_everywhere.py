@@ -152,3 +152,61 @@ def test_bad_new_distances_are_sentences(folder: Path, tmp_path: Path) -> None:
     done = parallel_mix("predict", tmp_path / "named.h5", tmp_path / "N.h5", "-o", tmp_path / "p.csv")
     assert done.returncode == 2
     assert "has no distances to 'row " in done.stderr
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Old rows, new rows, distances of the new ones to all."""
+    path = tmp_path_factory.mktemp("batches")
+    parts = {"old": slice(0, 180), "more": slice(180, 300), "all": slice(0, 300)}
+    for name, part in parts.items():
+        with h5py.File(path / f"{name}.h5", "w") as file:
+            file["X"], file["rows"] = X[part], [f"row {k}" for k in range(300)[part]]
+            file["y"] = list(map(str, np.where(np.arange(300) > 290, "violet", Y)[part]))
+    for words in (["old.h5"], ["more.h5"], ["more.h5", "all.h5"], ["all.h5"]):
+        out = path / f"D-{'-'.join(word.removesuffix('.h5') for word in words)}.h5"
+        assert parallel_mix("distances", *[path / word for word in words], "-o", out).returncode == 0
+    words = ["hlm", "fit", path / "D-old.h5", "-o", path / "model.h5", "--components", "3", "--keep"]
+    assert parallel_mix(*words).returncode == 0
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["1", "2", "2 weighted"])
+def test_a_model_grows_alike_everywhere(batches: Path, tmp_path: Path, scheme: str) -> None:
+    words = ["--scheme", scheme[0], *(["--no-reassign"] if "weighted" in scheme else []), "--components", "4"]
+    more = batches / ("D-more.h5" if scheme == "1" else "D-more-all.h5")
+    for backend in ("serial1", "serial2", "mpi2", "dask2"):
+        out = tmp_path / f"{backend}.h5"
+        done = parallel_mix("hlm", "update", batches / "model.h5", more, "-o", out, *words, backend=backend)
+        assert done.returncode == 0, done.stderr
+        assert_same_result(tmp_path / "serial1.h5", out)
+    assert parallel_mix("info", out).returncode == 0
+    with h5py.File(out) as file:
+        assert list(file["hlm/classes"].asstr()) == ["blue", "green", "red", "violet"]
+        names = list(file["hlm/components/names"].asstr())
+        assert any(int(name.split()[1]) >= 180 for name in names)
+        np.testing.assert_allclose(file["hlm/prior"][:].sum(), 1.0)
+    done = parallel_mix("predict", out, batches / "D-all.h5", "-o", tmp_path / "p.csv")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_update_says_what_it_needs(batches: Path, tmp_path: Path) -> None:
+    model = batches / "model.h5"
+    bare, kernel = tmp_path / "bare.h5", tmp_path / "kernel.h5"
+    assert parallel_mix("hlm", "fit", batches / "D-old.h5", "-o", bare).returncode == 0
+    assert parallel_mix("hlm", "fit", batches / "D-old.h5", "-o", kernel, "--kernel").returncode == 0
+    cases = [
+        (
+            [model, batches / "D-more.h5", "--scheme", "2"],
+            "needed are those of 120 new rows to the 180 rows|no distances to",
+        ),
+        ([bare, batches / "D-more-all.h5", "--scheme", "2"], "keeps no rows, which scheme 2 needs: fit it with --keep"),
+        ([kernel, batches / "D-more.h5"], "is Kernel HLM, whose components are all rows"),
+        ([model, batches / "D-more.h5", "--scheme", "3"], "--scheme is 1 or 2, not 3"),
+        ([model, batches / "D-more.h5", "--no-reassign"], "--no-reassign is for --scheme 2"),
+    ]
+    for words, sentence in cases:
+        done = parallel_mix("hlm", "update", *words, "-o", tmp_path / "out.h5")
+        assert done.returncode == 2, done.stderr
+        assert re.search(sentence, done.stderr), done.stderr
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,67 @@
+"""Let a classifier over distances grow by a batch of new rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parallel_mix.config import CommonOptions, argument, integer, option, positive
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+
+PARALLEL = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """Options of `parallel-mix hlm update`."""
+
+    model: Path = argument("result of `hlm fit` or `hlm update`")
+    input: Path = argument("distances of the new rows to each other (scheme 2: to the rows the model kept, too)")
+    labels: str = option("y", "dataset of the classes of the new rows; new classes are added", metavar="NAME")
+    scheme: int = option(1, "1: join statistics; 2: cluster samples of the old rows with the new", read=integer)
+    components: int | None = option(
+        None, "scheme 1: components a class of the batch; 2: of all (default: as before)", read=positive, metavar="N"
+    )
+    samples: int = option(4, "scheme 2: rows of each old component besides its centroid", read=positive, metavar="V")
+    reassign: bool = option(
+        True, "scheme 2: estimate by the clustered rows alone, weighted, and keep only these", negative="--no-reassign"
+    )
+    dataset: str = option("distances", "name of the matrix in HDF5 or npz", metavar="NAME")
+
+
+def check(options: Options) -> None:
+    """Refuse in words what contradicts itself."""
+    from parallel_mix.launch.hlm_update_job import check_scheme
+
+    check_scheme(options)
+
+
+def run(options: Options) -> None:
+    """Read, update, write."""
+    from parallel_mix.launch.session import run_on_backend
+
+    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hlm")
+
+
+def work(options: Options, backend: Backend) -> None:
+    """Rank 0's part."""
+    from parallel_mix.launch.hlm_update_job import HlmUpdate
+    from parallel_mix.launch.job import Job
+    from parallel_mix.store.tables import Selection
+
+    selection = Selection(options.dataset, None, options.labels, None, "rectangle")
+    with Job("hlm update", options, backend, selection) as job:
+        update = HlmUpdate(job, options.model, job.read(options.input, least_rows=1))
+        if options.dry_run:
+            job.progress.say(update.intention())
+            return
+        update.run()
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("hlm update")

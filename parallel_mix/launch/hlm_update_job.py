@@ -1,0 +1,128 @@
+"""A job that lets a classifier over distances grow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.launch.clusters_job import check_distances
+from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, tell
+from parallel_mix.launch.hlm_prediction_job import names_across
+from parallel_mix.launch.job import Job
+from parallel_mix.models.hlm import HlmFit, HlmModel, HlmSettings, fit_hlm
+from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm_prediction import model_from_tree
+from parallel_mix.models.squares import HeldSquare
+from parallel_mix.progress import plural
+from parallel_mix.store.results import read_names, read_result, write_tree
+from parallel_mix.store.tables import Table
+
+
+def check_scheme(options: Any) -> None:
+    """Refuse in words what contradicts itself."""
+    if options.scheme not in (1, 2):
+        raise InputError(f"--scheme is 1 or 2, not {options.scheme}.")
+    if options.scheme == 1 and not options.reassign:
+        raise InputError("--no-reassign is for --scheme 2.")
+
+
+class HlmUpdate:
+    """One batch."""
+
+    def __init__(self, job: Job, path: Path, table: Table) -> None:
+        self.job, self.path, self.table = job, path, table
+        self.options = cast(Any, job.options)
+        tree = read_result(path, "hlm")
+        self.model: HlmModel = model_from_tree(tree)
+        if self.model.sums is None:
+            raise InputError(f"{path} is Kernel HLM, whose components are all rows: fit it anew with the new ones.")
+        if table.y is None:
+            raise InputError(f"{table.path} has no classes: name their dataset with --labels.")
+        check_distances(table, all_may_be_zero=True)
+        self.names, self.y = numbered(table, [str(name, "utf-8") for name in tree["classes"]])
+        if (self.y < 0).any():
+            raise InputError(
+                f"{plural(int((self.y < 0).sum()), 'new row')} of {table.path} have no class: leave them out."
+            )
+        kept = json.loads(tree["@settings"])
+        kept["components"] = tuple(kept["components"])
+        self.settings = replace(HlmSettings(**kept), seed=self.options.seed)
+        self.count = self.options.components or self.model.count
+        self.old_rows = read_names(path)[0]
+        self.past = tree.get("past")
+        to_past, self.among = self._blocks()
+        if self.options.scheme == 2:
+            if self.past is None:
+                raise InputError(f"{path} keeps no rows, which scheme 2 needs: fit it with --keep.")
+            assert to_past is not None  # noqa: S101
+            self.before = Past(self.past["distances"], self.past["y"], self.past["component"])
+            self.all = self.before.extended(to_past, self.among, self.y)
+
+    def _blocks(self) -> tuple[np.ndarray | None, np.ndarray]:
+        """Distances of new rows to those the model kept (scheme 2) and to each other, by the names of the columns."""
+        D, n = np.asarray(self.table.matrix[:]), self.table.count
+        kept = 0 if self.past is None else len(self.past["y"])
+        new_names = self.table.rows
+        columns = names_across(self.table)
+        wants_past = self.options.scheme == 2 and kept
+        if columns is not None and new_names is not None:
+            place = {name: k for k, name in enumerate(columns)}
+            wanted = ([*(self.old_rows or [])] if wants_past else []) + list(new_names)
+            missing = [name for name in wanted if name not in place]
+            if missing:
+                raise InputError(
+                    f"{self.table.path} has no distances to {missing[0]!r} ({len(missing)} of {len(wanted)} needed): "
+                    f"give those of new rows to {'the rows the model kept and to ' if wants_past else ''}each other."
+                )
+            D = D[:, [place[name] for name in wanted]]
+        past = kept if wants_past else 0
+        if D.shape[1] != past + n:
+            raise InputError(
+                f"{self.table.path} has {n:,} x {D.shape[1]:,} distances; needed are those of {n:,} new rows to "
+                + (f"the {past:,} rows the model kept, then to each other." if past else "each other.")
+            )
+        return (D[:, :past] if past else None), D[:, past:]
+
+    def intention(self) -> str:
+        """What a dry run says."""
+        return f"Would add {self.table.count:,} rows to {self.path} by scheme {self.options.scheme}."
+
+    def run(self) -> None:
+        """Begin or go on, update, write."""
+        job, options = self.job, self.options
+        job.unit = "class fits"
+        decided = {"scheme": options.scheme, "components": self.count, "samples": options.samples, "seed": options.seed}
+        run = job.start(
+            {**decided, "reassign": options.reassign, "model": str(self.path), "classes": digest_of(self.y)}
+        )
+        settings = replace(self.settings, components=(self.count,))
+        past: dict[str, Any] | None = None
+        rows = self.old_rows
+        if options.scheme == 1:
+            batch = fit_hlm(HeldSquare(self.among), self.y, settings, job.backend, run, classes=len(self.names))
+            model = joined_models(self.model, batch.model, settings)
+            rows = [*rows, *self.table.rows] if rows is not None and self.table.rows is not None else None
+        else:
+            model, kept, which = regrouped_model(
+                self.all, self.model, self.count, options.samples, settings, job.backend, options.reassign
+            )
+            past = {"distances": kept.D, "y": kept.y, "component": kept.component}
+            if rows is not None and self.table.rows is not None:
+                named = [*rows, *self.table.rows]
+                rows = [named[k] for k in which]
+            else:
+                rows = None
+        for line in tell(HlmFit(model, None), settings):
+            job.progress.say(line)
+        tree = model_tree(HlmFit(model, None), self.names, settings, rows)
+        tree |= {"past": past} if past is not None else {}
+        record = {f"@{key}": value for key, value in job.complete_record().items()}
+        data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute())}
+        data |= {"rows": rows} if rows is not None else {}
+        write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
+        job.finish()

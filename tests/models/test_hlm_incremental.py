@@ -1,0 +1,100 @@
+"""Models that grow: scheme I is the pooled statistics, scheme II with all rows is fitting anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.kernels.hlm_mixture import ClusterSums, estimate
+from parallel_mix.models.hlm import HlmModel, HlmSettings, fit_hlm
+from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.squares import HeldSquare
+from tests.conftest import blobs
+
+X = blobs(400, 4, 6, seed=3)
+Y = np.arange(400) % 3
+X[Y == 1] += 2.0
+D = cdist(X, X)
+OLD, NEW = np.arange(250), np.arange(250, 400)
+
+
+def fit(rows: np.ndarray, y: np.ndarray, settings: HlmSettings, classes: int = 0) -> HlmModel:
+    with SerialBackend(1) as backend:
+        return fit_hlm(HeldSquare(D[np.ix_(rows, rows)]), y, settings, backend, classes=classes).model
+
+
+def components_of(model: HlmModel, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+    found = np.full(len(rows), -1)
+    for k in range(int(y.max()) + 1):
+        here, parts = np.flatnonzero(y == k), np.flatnonzero(model.classes == k)
+        found[here] = parts[D[np.ix_(rows[here], rows[model.centroids[parts]])].argmin(axis=1)]
+    found[model.centroids] = np.arange(len(model.centroids))
+    return found
+
+
+@pytest.mark.parametrize("shape", ["common", "class", "grouped"])
+def test_scheme_1_is_the_pooled_statistics(shape: str) -> None:
+    settings = HlmSettings((3,), shape=shape)
+    first, second = fit(OLD, Y[OLD], settings), fit(NEW, Y[NEW], settings)
+    model = joined_models(first, second, settings)
+    assert first.sums is not None
+    assert second.sums is not None
+    pooled = ClusterSums.joined([first.sums, second.sums])
+    expected = estimate(pooled, first.spare, shape)
+    order = np.argsort(pooled.classes, kind="stable")
+    np.testing.assert_allclose(model.b, expected.b[order], rtol=1e-12)
+    np.testing.assert_allclose(model.estimated, expected.s[order], rtol=1e-12)
+    np.testing.assert_array_equal(model.prior, np.bincount(Y) / 400)
+    assert set(model.centroids) == {*first.centroids, *(250 + second.centroids)}
+    for k in range(3):
+        assert model.weights[model.classes == k].sum() == pytest.approx(1.0)
+
+
+def test_scheme_1_adds_a_class_and_takes_a_batch_of_one() -> None:
+    settings = HlmSettings((3,))
+    first = fit(OLD, Y[OLD], settings)
+    y = np.full(150, 3)
+    model = joined_models(first, fit(NEW, y, settings, classes=4), settings)
+    assert len(model.prior) == 4
+    np.testing.assert_allclose(model.prior * 400, [*np.bincount(Y[OLD]), 150])
+    assert (model.classes == 3).sum() == 3
+    alone = joined_models(first, fit(NEW[:1], Y[NEW[:1]], settings, classes=3), settings)
+    assert len(alone.centroids) == 10
+    assert np.isfinite(alone.b).all()
+
+
+def test_scheme_2_with_all_rows_is_fitting_anew() -> None:
+    settings = HlmSettings((2,), restarts=60)
+    first, anew = fit(OLD, Y[OLD], settings), fit(np.arange(400), Y, settings)
+    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]))
+    grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
+    np.testing.assert_array_equal(grown.D, D)
+    for workers in (1, 2):
+        with SerialBackend(workers) as backend:
+            model, kept, which = regrouped_model(grown, first, 2, 10_000, settings, backend)
+        np.testing.assert_array_equal(np.sort(model.centroids), np.sort(anew.centroids))
+        np.testing.assert_allclose(np.sort(model.b), np.sort(anew.b), rtol=1e-12)
+        np.testing.assert_array_equal(which, np.arange(400))
+        np.testing.assert_array_equal(kept.component, components_of(model, np.arange(400), Y))
+
+
+def test_scheme_2_samples_and_weighs() -> None:
+    settings = HlmSettings((3,))
+    first = fit(OLD, Y[OLD], settings)
+    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]))
+    grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
+    with SerialBackend(1) as backend:
+        model, kept, which = regrouped_model(grown, first, 5, 4, settings, backend)
+        fewer, small, chosen = regrouped_model(grown, first, 5, 4, settings, backend, reassign=False)
+    assert len(model.centroids) == len(fewer.centroids) == 15
+    assert len(which) == 400
+    assert len(chosen) == 150 + 9 * 5
+    assert set(chosen) >= set(NEW)
+    assert small.D.shape == (195, 195)
+    np.testing.assert_array_equal(model.prior, fewer.prior)
+    for one, rows in ((model, which), (fewer, chosen)):
+        wrong = np.mean(one.posteriors(D[:, rows[one.centroids]]).argmax(axis=1) != Y)
+        assert wrong < 0.45
+    np.testing.assert_array_equal(np.unique(kept.component), np.arange(15))
