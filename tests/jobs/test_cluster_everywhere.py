@@ -98,7 +98,7 @@ def test_killed_and_gone_on_with(tmp_path: Path, backend: str) -> None:
     rows = blobs(2500, 6, 9)
     with h5py.File(tmp_path / "D.h5", "w") as file:
         file["distances"] = cdist(rows, rows).astype(np.float32)
-    words = ["cluster", tmp_path / "D.h5", "--clusters", "60,30", "--restarts", "40"]
+    words = ["cluster", tmp_path / "D.h5", "--clusters", "60,30", "--restarts", "300"]
     assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
     out = tmp_path / "C.h5"
     before, after = launcher(backend)

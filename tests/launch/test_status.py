@@ -109,7 +109,7 @@ def test_stages() -> None:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_help(command: str) -> None:
-    done = parallel_mix(command, "--help")
+    done = parallel_mix(*command.split(), "--help")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
 
