@@ -11,6 +11,8 @@ import itertools
 import json
 import logging
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 from queue import Empty, Queue
@@ -32,6 +34,14 @@ ANSWERS_WITHIN = 15
 OFTEN_ENOUGH = 10
 """Times a task is given out again after its worker died with it."""
 _numbers = itertools.count()
+
+
+class DeafToInterrupts(WorkerPlugin):  # type: ignore[misc]
+    """A terminal sends Ctrl-C to all its processes; it is rank 0's affair."""
+
+    def setup(self, worker: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class ContextPlugin(WorkerPlugin):  # type: ignore[misc]
@@ -151,7 +161,9 @@ class DaskBackend(Backend):
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 silence_logs="ERROR",
             )
-        return Client(self._cluster)
+        client = Client(self._cluster)
+        client.register_plugin(DeafToInterrupts())
+        return client
 
     def _await_workers(self, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds

@@ -361,3 +361,22 @@ def test_a_dask_scheduler_that_goes_ends_the_run_in_words(long_table: Path, whol
             process.wait()
     assert parallel_mix("hmac", long_table, "-o", out, *LONG).returncode == 0
     assert_same_result(whole, out)
+
+
+def test_ctrl_c_at_a_terminal_is_quiet_on_dask(long_table: Path, tmp_path: Path) -> None:
+    """A terminal sends it to the workers, too."""
+    before, after = launcher("dask2")
+    words = [*before, str(BIN / "parallel-mix"), "hmac", str(long_table), "-o", str(tmp_path / "run.h5"), *after]
+    process = subprocess.Popen(
+        [*words, "--checkpoint-every", "0"],
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (tmp_path / "run.h5.checkpoint").exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
