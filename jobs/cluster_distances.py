@@ -26,6 +26,7 @@ class Options(CommonOptions):
     restarts: int = option(20, "random starts of vsh, of which the best holds", read=positive, metavar="N")
     by_class: str | None = option(None, "cluster each class of this dataset by itself", metavar="NAME")
     symmetrize: bool = option(False, "take the mean of the distances there and back")
+    shard: bool = option(False, "spread the rows of the matrix over the workers (where it is too large, by itself)")
     dataset: str = option("distances", "name of the matrix in HDF5 or npz", metavar="NAME")
     weights: str | None = option(None, "dataset of row weights", metavar="NAME")
 

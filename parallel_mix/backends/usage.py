@@ -9,6 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+
+def available_memory() -> float:
+    """Bytes that this host can still give."""
+    found = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+    return 1024.0 * int(found["MemAvailable"].split()[0])
 
 
 @dataclass(frozen=True)

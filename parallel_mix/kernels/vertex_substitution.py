@@ -67,19 +67,24 @@ def second_of(near: Array, first: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
-    """Nearest and second nearest medoid of each point; a medoid is its own, whatever lies on it."""
+def nearest_two(near: Array, first: Ints, second: Ints) -> None:
+    """Nearest and second nearest medoid of each point; of equal ones the first."""
     for i in range(near.shape[0]):
         best = 0
         for j in range(1, near.shape[1]):
             if near[i, j] < near[i, best]:
                 best = j
         first[i] = best
+        second[i] = second_of(near[i], best)
+
+
+@njit(cache=True, nogil=True)
+def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
+    """The same for good: a medoid is its own, whatever lies on it."""
+    nearest_two(near, first, second)
     for j in range(len(medoids)):
-        if medoids[j] >= 0:
-            first[medoids[j]] = j
-    for i in range(near.shape[0]):
-        second[i] = second_of(near[i], first[i])
+        first[medoids[j]] = j
+        second[medoids[j]] = second_of(near[medoids[j]], j)
 
 
 @njit(cache=True, nogil=True)
@@ -132,16 +137,17 @@ def exchange(row: Array, candidate: int, j: int, near: Array, first: Ints, secon
     """Let a candidate be medoid j; `row` are its distances."""
     for i in range(len(row)):
         near[i, j] = row[i]
-        if first[i] == j or second[i] == j:
+        old, next_ = first[i], second[i]
+        if old == j or next_ == j:
             best = 0
             for other in range(1, near.shape[1]):
                 if near[i, other] < near[i, best]:
                     best = other
             first[i] = best
             second[i] = second_of(near[i], best)
-        elif row[i] < near[i, first[i]]:
-            second[i], first[i] = first[i], j
-        elif row[i] < near[i, second[i]]:
+        elif row[i] < near[i, old] or (row[i] == near[i, old] and j < old):
+            second[i], first[i] = old, j
+        elif row[i] < near[i, next_] or (row[i] == near[i, next_] and j < next_):
             second[i] = j
 
 
@@ -155,7 +161,7 @@ def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
     first, second = np.empty(n, np.int64), np.empty(n, np.int64)
     d1, d2, q1 = np.empty(n, E.dtype), np.empty(n, E.dtype), np.empty(n, np.int64)
     removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
-    assign(near, medoids, first, second)
+    nearest_two(near, first, second)
     loss = weigh(near, w, steps, first, second, d1, d2, q1, removal)
     been = np.zeros(n, np.int64)
     sweep, better = 0, True
@@ -199,3 +205,22 @@ def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
         if least < 0 or total < least:
             least, medoids[0] = total, candidate
     return least
+
+
+@njit(cache=True, nogil=True)
+def judge_block(near: Array, across: Array, w: Array, steps: float, out: Ints) -> None:
+    """What some points (a block) say of some candidates: their part of all the sums that decide an exchange.
+
+    `near` (b, k) are distances to the medoids, `across` (c, b) those to the candidates; `out` is their loss, the k
+    removals, the c gains and the c times k changes, and adds up over the blocks.
+    """
+    b, k = near.shape
+    first, second = np.empty(b, np.int64), np.empty(b, np.int64)
+    d1, d2, q1 = np.empty(b, near.dtype), np.empty(b, near.dtype), np.empty(b, np.int64)
+    nearest_two(near, first, second)
+    out[:] = 0
+    out[0] = weigh(near, w, steps, first, second, d1, d2, q1, out[1 : k + 1])
+    c = len(across)
+    for x in range(c):
+        change = out[1 + k + c + x * k : 1 + k + c + (x + 1) * k]
+        out[1 + k + x] = judge(across[x], w, steps, first, d1, d2, q1, change)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from parallel_mix.backends.threads import available_cores
+from parallel_mix.backends.usage import available_memory
 from parallel_mix.errors import InputError
 from parallel_mix.launch.job import Job
 from parallel_mix.launch.matrix_job import names
@@ -36,12 +38,23 @@ class ClustersJob:
             self.groups = [np.flatnonzero(y == name) for name in self.classes]
         else:
             check_counts(options.clusters, table.count)
+        self.shard = self.in_shards()
         self.matrix = job.square(table, options.symmetrize)
         if (apart := asymmetry_of(self.matrix)) > 0:
             text = f"{table.path} is not symmetric (apart by up to {apart:.2g} of the largest distance)"
             if options.method == "ward":
                 raise InputError(f"{text}, as Ward's method needs it: --symmetrize takes the mean.")
             job.progress.say(f"{text}: a row's distances are those in its row. --symmetrize takes the mean.")
+
+    def in_shards(self) -> bool:
+        """True where no worker should hold the whole matrix."""
+        options, backend = self.options, self.job.backend
+        possible = options.method == "vsh" and self.groups is None and min(options.clusters) > 1
+        if options.shard and not possible:
+            raise InputError("--shard is for vsh of all rows, into two clusters or more.")
+        at_once = 1 if backend.name == "serial" else min(backend.size, available_cores())
+        too_large = 8 * self.table.count**2 * at_once > available_memory()
+        return possible and (options.shard or too_large)
 
     def intention(self) -> str:
         """What a dry run says."""
@@ -65,6 +78,7 @@ class ClustersJob:
             seed=options.seed,
             backend=job.backend,
             run=job.start(decided),
+            largest=self.table.survey.highest if self.shard else None,
         )
         for clustering in found.values():
             job.progress.say(f"{plural(len(clustering.medoids), 'cluster')}: total distance {clustering.loss:.9g}.")

@@ -20,6 +20,12 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.vertex_substitution import assign, is_symmetric, steps_of
 from parallel_mix.kernels.ward_distances import cut_tree, join_all
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.sharded_substitution import (
+    ShardsRecipe,
+    blocks_of,
+    nearest_of_block,
+    substitute_in_shards,
+)
 from parallel_mix.models.squares import Square
 from parallel_mix.models.tiles import work_off
 
@@ -135,6 +141,18 @@ def labels_by(group: Group, method: str, medoids: Ints) -> Ints:
     return labels
 
 
+def cluster_in_shards(backend: Backend, n: int, start: Start, seed: int, steps: float) -> Found:
+    """The same as `cluster_once`, by all workers together."""
+    seeds = [seed, start.group, start.clusters, start.restart]
+    medoids = np.random.default_rng(seeds).choice(n, start.clusters, replace=False)
+    loss, medoids = substitute_in_shards(backend, n, medoids)
+    medoids = np.sort(medoids)
+    parts = dict(backend.map(partial(nearest_of_block, medoids=medoids), range(blocks_of(n))))
+    labels = np.concatenate([parts[k] for k in range(len(parts))])
+    labels[medoids] = np.arange(len(medoids))
+    return Found(loss / steps, start.restart, medoids, labels)
+
+
 @dataclass(frozen=True)
 class Clustering:
     """Clusters by falling size (weight, where rows have one), then lowest medoid; group after group."""
@@ -157,8 +175,13 @@ def cluster_distances(
     seed: int = 0,
     backend: Backend,
     run: Run | None = None,
+    largest: float | None = None,
 ) -> dict[int, Clustering]:
-    """Clusterings of all rows, or of each group by itself, into these numbers of clusters (of each group)."""
+    """Clusterings of all rows, or of each group by itself, into these numbers of clusters (of each group).
+
+    With `largest`, the largest distance, no worker holds the whole matrix: its rows are spread over all (vsh of all
+    rows only), and the starts follow each other.
+    """
     run = run or QuietRun()
     parts = tuple(groups) if groups is not None else (np.arange(matrix.shape[0]),)
     tries = restarts if method == "vsh" else 1
@@ -171,7 +194,6 @@ def cluster_distances(
     state = run.restored()
     done = np.zeros(len(starts), dtype=bool) if state is None else np.array(state["tasks"], dtype=bool)
     best = best_of_state(state)
-    backend.share(GroupsRecipe(matrix, parts, w))
 
     def keep(number: int, found: Found) -> None:
         at = starts[number].group, starts[number].clusters
@@ -184,7 +206,18 @@ def cluster_distances(
     def how_far() -> HowFar:
         return float(done.sum()), float(len(starts)), f"{method}, start {int(done.sum())}/{len(starts)}"
 
-    work_off(backend, run, partial(cluster_once, method=method, seed=seed), starts, done, keep, ledger, how_far)
+    if largest is None:
+        backend.share(GroupsRecipe(matrix, parts, w))
+        work_off(backend, run, partial(cluster_once, method=method, seed=seed), starts, done, keep, ledger, how_far)
+    else:
+        weights = np.ones(matrix.shape[0]) if w is None else w
+        steps = steps_of(weights, largest)
+        backend.share(ShardsRecipe(matrix, weights, steps))
+        for number in np.flatnonzero(~done):
+            keep(int(number), cluster_in_shards(backend, matrix.shape[0], starts[number], seed, steps))
+            done[number] = True
+            run.report(how_far)
+            run.offer(ledger)
     return {k: put_together([best[g, min(k, len(rows))] for g, rows in enumerate(parts)], parts, w) for k in counts}
 
 

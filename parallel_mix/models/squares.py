@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,9 @@ class Square(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]: ...
+
+    def __getitem__(self, key: Any) -> Array:
+        """A slice of rows, or two slices."""
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns, in rising order."""
@@ -30,6 +33,9 @@ class HeldSquare:
     def shape(self) -> tuple[int, int]:
         n, m = self.D.shape
         return n, m
+
+    def __getitem__(self, key: Any) -> Array:
+        return np.asarray(self.D[key])
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns."""
@@ -47,6 +53,10 @@ class MeanOfBoth:
     @property
     def shape(self) -> tuple[int, int]:
         return self.matrix.shape
+
+    def __getitem__(self, key: Any) -> Array:
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        return np.asarray((self.matrix[rows, columns] + self.matrix[columns, rows].T) / 2.0)
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns."""

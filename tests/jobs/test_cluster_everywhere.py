@@ -60,6 +60,19 @@ def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
     assert names[1].startswith("row 0,")
 
 
+@pytest.mark.parametrize("backend", ["serial1", "serial2", "mpi1", "mpi3", "dask2"])
+def test_a_matrix_spread_over_the_workers(folder: Path, tmp_path: Path, backend: str) -> None:
+    words = ["cluster", folder / "D.h5", "--clusters", "4,7", "--restarts", "2", "--weights", "v"]
+    assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
+    done = parallel_mix(*words, "-o", tmp_path / "spread.h5", "--shard", backend=backend)
+    assert done.returncode == 0, done.stderr
+    assert_same_result(tmp_path / "whole.h5", tmp_path / "spread.h5")
+    skew = ["cluster", folder / "skew.npz", "--clusters", "3", "--restarts", "1", "--symmetrize"]
+    assert parallel_mix(*skew, "-o", tmp_path / "s.h5").returncode == 0
+    assert parallel_mix(*skew, "-o", tmp_path / "t.h5", "--shard", backend=backend).returncode == 0
+    assert_same_result(tmp_path / "s.h5", tmp_path / "t.h5")
+
+
 def test_what_is_in_a_result(folder: Path, tmp_path: Path) -> None:
     for kind in ("several", "classes"):
         done = parallel_mix("cluster", folder / "D.h5", "-o", tmp_path / f"{kind}.h5", *KINDS[kind])
@@ -128,6 +141,7 @@ BAD = {
     "no classes": (["skew.npz", "--clusters", "3", "--by-class", "kind"], "has no array 'kind'"),
     "unknown classes": (["some.npz", "--clusters", "3", "--by-class", "y"], "class of row 3 .* is not known"),
     "no weights": (["D.h5", "--clusters", "3", "--weights", "u"], "has no dataset 'u'"),
+    "spread ward": (["D.h5", "--clusters", "3", "--method", "ward", "--shard"], "--shard is for vsh of all rows"),
     "method": (["D.h5", "--clusters", "3", "--method", "pam"], "method"),
 }
 
