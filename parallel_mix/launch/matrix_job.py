@@ -15,7 +15,7 @@ from parallel_mix.models.callable_metric import imported
 from parallel_mix.models.neighbours import find_neighbours
 from parallel_mix.models.pairwise import SIMILARITY, by_class, input_kind, metric_for, signatures_of
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
-from parallel_mix.store.checkpoints import checkpoint_path
+from parallel_mix.store.checkpoints import KeptRun, checkpoint_path
 from parallel_mix.store.hdf5_tables import FileSource
 from parallel_mix.store.matrix_files import MatrixFile, check_room, finish, lay_out, plan, staging_path, sweep, take_up
 from parallel_mix.store.results import write_tree
@@ -72,6 +72,14 @@ class PairsJob:
             f"Would write {self.would} of {n:,} against {m:,} ({self.decided['metric']}), {self.bytes / 1e9:,.3g} GB."
         )
 
+    def alone(self, run: KeptRun) -> bool:
+        """True where one task is to be run again; refused without the run that it is a task of."""
+        if self.job.options.only_task is None:
+            return False
+        if run.restored() is None:
+            raise InputError("There is no checkpoint of a failed run here, by which its tasks are counted.")
+        return True
+
     def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
         """What workers compare, and how."""
         new = None if self.new is self.old else self._source(self.new, "new")
@@ -122,9 +130,7 @@ class MatrixJob(PairsJob):
         job.unit = "tiles"
         job.without_checkpoint = path
         run = job.start(identity)
-        alone = job.options.only_task is not None
-        if alone and run.restored() is None:
-            raise InputError("There is no checkpoint of a failed run here, by which its tasks are counted.")
+        alone = self.alone(run)
         if run.restored() is not None and not path.exists() and not alone:
             run.forget()  # it was killed when all was done but this
         if run.restored() is not None:
@@ -156,6 +162,7 @@ class NeighboursJob(PairsJob):
         k = self.decided["k"]
         self.job.unit = "stripes"
         run = self.job.start(self.identity)
+        self.alone(run)
         indices, distances = find_neighbours(self.recipe(metric, None), k, self.job.backend, run)
         tree = {"neighbours": {"indices": indices, "distances": distances}}
         write_tree(self.job.output, "neighbours", tree | self.rest())
