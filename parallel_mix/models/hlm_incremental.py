@@ -68,7 +68,9 @@ class Past:
 
     def extended(self, to_past: Array, among: Array, y: Ints) -> Past:
         """With a batch of new rows, which belong to no component (-1) yet."""
-        D = np.block([[self.D, to_past.T], [to_past, among]])
+        n, m = len(self.y), len(y)
+        D = np.empty((n + m, n + m), dtype=np.result_type(self.D, among))
+        D[:n, :n], D[n:, :n], D[n:, n:], D[:n, n:] = self.D, to_past, among, to_past.T
         return Past(D, np.concatenate([self.y, y]), np.concatenate([self.component, np.full(len(y), -1)]))
 
 
@@ -167,6 +169,7 @@ def regrouped_model(
     kept = np.flatnonzero(component >= 0)
     place = np.full(len(past.y), -1)
     place[kept] = np.arange(len(kept))
-    smaller = Past(past.D[np.ix_(kept, kept)], past.y[kept], component[kept])
+    D = past.D if len(kept) == len(past.y) else past.D[np.ix_(kept, kept)]
+    smaller = Past(D, past.y[kept], component[kept])
     model = model_of(sums, place[centroids], totals, spare, len(kept), settings, components)
     return model, smaller, kept

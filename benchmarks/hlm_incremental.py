@@ -1,0 +1,130 @@
+"""Figure 1 and Table 5 of the HLM paper: error and time of both incremental schemes and of retraining, round by round.
+
+python benchmarks/hlm_incremental.py FOLDER      FOLDER has voting.npz and standin_corel1k_imagery.npz
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.models.hlm import HlmModel, HlmSettings, fit_hlm
+from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.squares import HeldSquare
+
+FIRST, MORE, SAMPLES = 4, 2, 4
+PARTITIONS = 5
+
+
+def voting(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Distances 1 - S."""
+    with np.load(folder / "voting.npz", allow_pickle=False) as data:
+        D, y = 1.0 - data["S"], np.unique(data["y"], return_inverse=True)[1]
+    np.fill_diagonal(D, 0.0)
+    return D, y
+
+
+def imagery(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Euclidean distances of the stand-in's features."""
+    with np.load(folder / "standin_corel1k_imagery.npz", allow_pickle=False) as data:
+        X, y = data["X"].astype(float), np.unique(data["y"], return_inverse=True)[1]
+    return cdist(X, X), y
+
+
+def mirex_size(_: Path) -> tuple[np.ndarray, np.ndarray]:
+    """As large as the paper's Mirex data: 3,090 rows of 10 classes, drawn at random."""
+    r = np.random.default_rng(0)
+    y = np.arange(3_090) % 10
+    X = (
+        r.normal(0, 3, (30, 12))[r.integers(0, 30, len(y))]
+        + r.normal(size=(len(y), 12))
+        + 0.7 * r.normal(size=(10, 12))[y]
+    )
+    return cdist(X, X), y
+
+
+def components_of(model: HlmModel, D: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The component of each row that a model was fitted on."""
+    found = np.full(len(y), -1)
+    for k in range(int(y.max()) + 1):
+        here, parts = np.flatnonzero(y == k), np.flatnonzero(model.classes == k)
+        found[here] = parts[D[np.ix_(here, model.centroids[parts])].argmin(axis=1)]
+    found[model.centroids] = np.arange(len(model.centroids))
+    return found
+
+
+def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Errors (3, 9) and seconds (3) of scheme I, scheme II and retraining, over the rounds."""
+    n = len(y)
+    order = np.random.default_rng([seed, n]).permutation(n)
+    test, train = order[: n // 5], order[n // 5 :]
+    cuts = [0, *(round(len(train) * share) for share in np.linspace(0.2, 1.0, 9))]
+    batches = [train[a:b] for a, b in pairwise(cuts)]
+    classes, errors, seconds = int(y.max()) + 1, np.empty((3, 9)), np.zeros(3)
+
+    def settings(count: int) -> HlmSettings:
+        return HlmSettings((count,), seed=seed)
+
+    def fitted(rows: np.ndarray, count: int) -> HlmModel:
+        return fit_hlm(HeldSquare(D[np.ix_(rows, rows)]), y[rows], settings(count), backend, classes=classes).model
+
+    def error(model: HlmModel, rows: np.ndarray) -> float:
+        guess = model.posteriors(D[np.ix_(test, rows[model.centroids])]).argmax(axis=1)
+        return 100.0 * float(np.mean(guess != y[test]))
+
+    with SerialBackend(1) as backend:
+        first = fitted(batches[0], FIRST)
+        errors[:, 0] = error(first, batches[0])
+        model, rows = first, batches[0]
+        for number, batch in enumerate(batches[1:], start=1):
+            began = time.perf_counter()
+            model = joined_models(model, fitted(batch, FIRST), settings(FIRST))
+            seconds[0] += time.perf_counter() - began
+            rows = np.concatenate([rows, batch])
+            errors[0, number] = error(model, rows)
+        model, rows = first, batches[0]
+        past = Past(D[np.ix_(rows, rows)], y[rows], components_of(first, D[np.ix_(rows, rows)], y[rows]))
+        for number, batch in enumerate(batches[1:], start=1):
+            to_past, among = D[np.ix_(batch, rows)], D[np.ix_(batch, batch)]
+            began = time.perf_counter()
+            count = FIRST + MORE * number
+            grown = past.extended(to_past, among, y[batch])
+            model, past, _ = regrouped_model(grown, model, count, SAMPLES, settings(count), backend)
+            seconds[1] += time.perf_counter() - began
+            rows = np.concatenate([rows, batch])
+            errors[1, number] = error(model, rows)
+        for number in range(1, 9):
+            rows = np.concatenate(batches[: number + 1])
+            began = time.perf_counter()
+            model = fitted(rows, FIRST + MORE * number)
+            seconds[2] += time.perf_counter() - began
+            errors[2, number] = error(model, rows)
+    return errors, seconds
+
+
+def main() -> None:
+    """A table a data set."""
+    folder = Path(sys.argv[1])
+    for name, read in (("voting", voting), ("standin_corel1k_imagery", imagery), ("Mirex size, at random", mirex_size)):
+        D, y = read(folder)
+        found = [one_partition(D, y, seed) for seed in range(PARTITIONS)]
+        errors, seconds = (np.mean([part[k] for part in found], axis=0) for k in (0, 1))
+        print(f"\n{name}, {len(y):,} rows, mean of {PARTITIONS} partitions\n")
+        print("| scheme | " + " | ".join(f"round {k}" for k in range(9)) + " | s | retraining takes |")
+        print("|---" * 12 + "|")
+        for scheme, row, took in zip(("I", "II", "retraining"), errors, seconds, strict=True):
+            ratio = f"{seconds[2] / took:.1f} times as long" if took != seconds[2] else ""
+            print(
+                f"| {scheme} | " + " | ".join(f"{value:.1f}" for value in row) + f" | {took:.2f} | {ratio} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
