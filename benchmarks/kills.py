@@ -1,6 +1,6 @@
 """Kill a run of some twenty seconds at a random moment, resume it, compare: thirty times.
 
-python benchmarks/kills.py hmac|distances [how often]
+python benchmarks/kills.py hmac|distances|cluster [how often]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from scipy.spatial.distance import cdist
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, signatures
@@ -30,12 +31,17 @@ RUNS = {  # rows of the table and words of the command, for some twenty seconds 
         (12_000, ["distances", "--metric", "minkowski", "--p", "3"]),
         (3_500, ["distances", "--metric", "mallows"]),
     ],
+    "cluster": [
+        (4_000, ["cluster", "--clusters", "40,80", "--restarts", "150"]),
+        (4_000, ["hlm fit", "--select", "8,16,32", "--restarts", "30"]),
+    ],
 }
 
 
 def command(table: Path, out: Path, words: list[str], backend: str) -> list[str]:
     before, after = launcher(backend)
-    return [*before, str(BIN / "parallel-mix"), words[0], str(table), "-o", str(out), "--quiet", *words[1:], *after]
+    name, more = words[0].split(), words[1:]
+    return [*before, str(BIN / "parallel-mix"), *name, str(table), "-o", str(out), "--quiet", *more, *after]
 
 
 def run(words: list[str]) -> float:
@@ -86,6 +92,9 @@ def main() -> None:
                 if "mallows" in words:
                     S = signatures(n, 3, 1)
                     file["values"], file["weights"], file["offsets"] = S.values, S.weights, S.offsets
+                elif words[0] in ("cluster", "hlm fit"):
+                    X = blobs(n, 8, 12, 5)
+                    file["distances"], file["y"] = cdist(X, X).astype(np.float32), np.arange(n) % 5
                 else:
                     file["X"] = blobs(n, 8, 12, 5)
             seconds.append(run(command(tables[k], whole[k], words, "serial2")))
