@@ -43,11 +43,11 @@ def vsh(folder: Path) -> None:
     w = np.ones(len(D))
     steps = steps_of(w, float(D.max()))
     rows: list[list[float]] = []
-    substitute(D[:200, :200].copy(), w[:200], np.arange(3), steps)
+    substitute(D[:200, :200].copy(), w[:200], np.arange(3)[None], steps)
     for seed in range(5):
         start = np.random.default_rng(seed).choice(len(D), 100, replace=False)
         medoids, began = start.copy(), time.perf_counter()
-        loss = substitute(D, w, medoids, steps) / steps
+        loss = substitute(D, w, medoids[None], steps)[0] / steps
         middle = time.perf_counter()
         theirs = kmedoids.fasterpam(D, start.astype(np.uint64), random_state=seed)
         rows.append([middle - began, loss, time.perf_counter() - middle, float(theirs.loss)])

@@ -89,7 +89,9 @@ def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, 
             rows = np.concatenate([rows, batch])
             errors[0, number] = error(model, rows)
         model, rows = first, batches[0]
-        past = Past(D[np.ix_(rows, rows)], y[rows], components_of(first, D[np.ix_(rows, rows)], y[rows]))
+        past = Past(
+            D[np.ix_(rows, rows)], y[rows], components_of(first, D[np.ix_(rows, rows)], y[rows]), np.ones(len(rows))
+        )
         for number, batch in enumerate(batches[1:], start=1):
             to_past, among = D[np.ix_(batch, rows)], D[np.ix_(batch, batch)]
             began = time.perf_counter()

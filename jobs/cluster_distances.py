@@ -20,7 +20,7 @@ class Options(CommonOptions):
 
     input: Path = argument("square matrix of distances: result of `parallel-mix distances`, or a file of any format")
     clusters: tuple[int, ...] = option(
-        None, "numbers of clusters, e.g. 12 or 4,8,16", read=positives, metavar="LIST", required=True
+        None, "numbers of clusters, e.g. 12 or 4,8,16 or 2..6", read=positives, metavar="LIST", required=True
     )
     method: str = option("vsh", "vertex substitution, generalized k-means or Ward", choices=("vsh", "gkmeans", "ward"))
     restarts: int = option(20, "random starts of vsh, of which the best holds", read=positive, metavar="N")
@@ -29,6 +29,7 @@ class Options(CommonOptions):
     shard: bool = option(False, "spread the rows of the matrix over the workers (where it is too large, by itself)")
     dataset: str = option("distances", "name of the matrix in HDF5 or npz", metavar="NAME")
     weights: str | None = option(None, "dataset of row weights", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
 
 
 def run(options: Options) -> None:
@@ -44,7 +45,7 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.launch.job import Job
     from parallel_mix.store.tables import Selection
 
-    selection = Selection(options.dataset, options.weights, options.by_class, None, "matrix")
+    selection = Selection(options.dataset, options.weights, options.by_class, options.row_names, "matrix")
     with Job("cluster", options, backend, selection) as job:
         clusters = ClustersJob(job, job.read(options.input), options)
         if options.dry_run:

@@ -29,6 +29,9 @@ class Options(CommonOptions, TableOptions):
     )
     knn: int | None = option(None, "indices and distances of the K nearest only", read=positive, metavar="K")
     symmetrize: bool = option(False, "with --from-similarity: the mean of both halves")
+    weights: str | None = option(
+        None, "dataset or column of row weights (kept for those who use the distances)", metavar="NAME"
+    )
     single: bool = option(False, "write float32")
     gather: bool = option(False, "send tiles to rank 0, where workers share no file system")
 

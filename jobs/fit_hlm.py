@@ -36,6 +36,7 @@ class Options(CommonOptions):
     symmetrize: bool = option(False, "take the mean of the distances there and back")
     dataset: str = option("distances", "name of the matrix in HDF5 or npz", metavar="NAME")
     weights: str | None = option(None, "dataset of row weights", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
 
 
 def check(options: Options) -> Any:
@@ -58,7 +59,7 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.launch.job import Job
     from parallel_mix.store.tables import Selection
 
-    selection = Selection(options.dataset, options.weights, options.labels, None, "matrix")
+    selection = Selection(options.dataset, options.weights, options.labels, options.row_names, "matrix")
     with Job("hlm fit", options, backend, selection) as job:
         fit = HlmJob(job, job.read(options.input), check(options))
         if options.dry_run:

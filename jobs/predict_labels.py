@@ -32,6 +32,7 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
+    from parallel_mix.errors import InputError
     from parallel_mix.launch.job import Job
     from parallel_mix.models.hmac_prediction import predict_hmac
     from parallel_mix.models.hmac_result import HmacResult
@@ -39,7 +40,10 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.store.results import check_columns, kind_of, read_data, read_result
     from parallel_mix.store.tables import TEXT_ENDINGS, digest
 
-    if kind_of(options.model) == "hlm":
+    kind = kind_of(options.model)
+    if kind not in ("hmac", "hlm"):
+        raise InputError(f"{options.model} is a result of the kind {kind!r}: predict takes those of `hmac` and `hlm`.")
+    if kind == "hlm":
         from parallel_mix.launch.hlm_prediction_job import predict_classes
 
         predict_classes(options, backend)

@@ -69,8 +69,12 @@ def positive(text: str) -> int:
 
 
 def positives(text: str) -> tuple[int, ...]:
-    """Whole numbers above 0 with commas between them."""
-    return tuple(positive(part) for part in text.split(","))
+    """Whole numbers above 0, and ranges of them (2..6), with commas between."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, high = span(part)
+        found += range(low, high + 1)
+    return tuple(dict.fromkeys(found))
 
 
 def count(text: str) -> int:
@@ -119,7 +123,7 @@ class CommonOptions:
     slurm_workers: tuple[int, int] | None = option(
         None, "Dask workers as SLURM jobs, as many as there is work for", read=span, metavar="MIN..MAX"
     )
-    seed: int = option(0, "seed of whatever is random", read=integer, metavar="N")
+    seed: int = option(0, "seed of whatever is random", read=count, metavar="N")
     force: bool = option(False, "overwrite an existing result")
     fresh: bool = option(False, "ignore a checkpoint and begin anew")
     only_task: int | None = option(None, "run one task of a failed run again, alone, here", read=integer, metavar="N")

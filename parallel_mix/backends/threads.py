@@ -53,7 +53,7 @@ def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -
     """Run a kernel; an exception becomes a value that says where it happened."""
     try:
         return kernel(context, task)
-    except Exception as error:
+    except BaseException as error:  # a function of the user's may want to exit, too
         index = getattr(error, "parallel_mix_task", index)
         if isinstance(error, UsersFaultError):
             return Failure(index, socket.gethostname(), worker, str(error), "", users_fault=True)

@@ -74,6 +74,9 @@ def alternate(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
         if (found == medoids).all():
             break
         medoids[:] = found
+    for j in range(k):
+        near[:, j] = E[medoids[j]]
+    assign(near, medoids, first, second)
     loss = np.int64(0)
     for i in range(n):
         loss += in_steps(E[medoids[first[i]], i], w[i], steps)

@@ -22,6 +22,7 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.gamma_shape import solve_shape, spread_of_logs, whole_dimension
 
 LEAST_POINTS = 3
+LEAST_TOLD = 5
 SHAPES = ("common", "class", "grouped")
 
 
@@ -48,13 +49,14 @@ class ClusterSums:
         counts = np.bincount(labels[counted], weights=weight[counted], minlength=k).astype(np.float64)
         sums = np.bincount(labels[counted], weights=(weight * u)[counted], minlength=k)
         means = np.divide(sums, counts, out=np.zeros(k), where=counts > 0)
-        chosen = [counted & (labels == j) for j in range(k)]
+        logs = weight[counted] * np.log(u[counted] / means[labels[counted]])
+        spreads = np.maximum(-np.bincount(labels[counted], weights=logs, minlength=k), 0.0)
         return cls(
             np.full(k, number),
             np.bincount(labels, weights=weight, minlength=k).astype(np.float64),
             counts,
             means,
-            np.array([spread_of_logs(u[one], weight[one]) for one in chosen]),
+            spreads,
             np.bincount(labels, minlength=k),
             np.bincount(labels[~is_medoid & (u == 0)], minlength=k),
         )
@@ -104,12 +106,16 @@ def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: 
 def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
     """Components in a few groups of like shape: their own shapes, by their logarithm, cut where that costs least.
 
-    The cost is the weighted sum of squares about the groups' means; components that are left out go to the middle one.
+    A shape of a few points says little: as b, its equation's side c is drawn to that of all by 1 / (|I_j| + 1). The
+    cost is the weighted sum of squares about the groups' means; components of fewer than `LEAST_TOLD` counted points,
+    and those that are left out, go to the middle group.
     """
-    used = np.flatnonzero(sums.taken)
+    used = np.flatnonzero(sums.taken & (sums.points - 1 - sums.zeros >= LEAST_TOLD))
     if not len(used):
         return np.zeros(len(sums.classes), dtype=np.int64)
-    x = np.log([solve_shape(sums.spreads[j] / sums.counts[j]) for j in used])
+    counts, spreads = sums.counts[used], sums.spreads[used]
+    of_all = spreads.sum() / counts.sum()
+    x = np.log([solve_shape(c) for c in (spreads + of_all) / (counts + 1.0)])
     order = np.argsort(x, kind="stable")
     x, w = x[order], sums.counts[used][order]
     n, most = len(x), min(groups, len(x))
@@ -132,12 +138,12 @@ def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
     return found
 
 
-def kernel_parameters(u: Array, fallback: float) -> tuple[float, float]:
-    """s and b of Kernel HLM, from squared distances to the nearest of the same class; zeros are left out."""
+def kernel_parameters(u: Array, fallback: float, shape: float | None = None) -> tuple[float, float]:
+    """s (unless given) and b of Kernel HLM, from squared distances to the nearest of the same class, but zeros."""
     u = u[u > 0]
     if len(u) < 2:
-        return 0.5, fallback
-    s = solve_shape(spread_of_logs(u) / len(u))
+        return shape or 0.5, fallback
+    s = shape or solve_shape(spread_of_logs(u) / len(u))
     return s, float(u.mean()) / s
 
 

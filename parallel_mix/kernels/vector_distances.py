@@ -170,8 +170,6 @@ def vector_metric(name: str, X: Array, p: float = 2.0, sigma: float = 1.0) -> Ve
     """The metric on data like X; refused in words where it is not defined for them."""
     d = X.shape[1]
     whiten = shift = None
-    if name in ("cosine", "correlation"):
-        check_directions(name, X)
     if name == "mahalanobis":
         shift = X.mean(axis=0)
         whiten = whitening(X - shift)
@@ -202,8 +200,10 @@ def whitening(X: Array) -> Array:
     return np.asarray(np.linalg.cholesky(np.linalg.inv(correlation)) / scale[:, None])
 
 
-def check_directions(name: str, X: Array) -> None:
-    """Refuse rows that have no direction."""
+def check_directions(name: str, X: Array, what: str = "") -> None:
+    """Refuse rows (of `what`) that have no direction, where the metric is of directions."""
+    if name not in ("cosine", "correlation"):
+        return
     largest = np.abs(X).max(axis=1)
     if name == "correlation":
         spread = np.abs(X - X.mean(axis=1, keepdims=True)).max(axis=1)
@@ -211,5 +211,7 @@ def check_directions(name: str, X: Array) -> None:
     else:
         bad = np.flatnonzero(largest == 0)
     if bad.size:
-        what = "is constant: it correlates with nothing" if name == "correlation" else "is zero: it has no direction"
-        raise InputError(f"Row {bad[0] + 1} {what} ({bad.size} such rows). Remove them, or choose another metric.")
+        fault = "is constant: it correlates with nothing" if name == "correlation" else "is zero: it has no direction"
+        more = f" ({bad.size} such rows)" if bad.size > 1 else ""
+        of = f" of {what}" if what else ""
+        raise InputError(f"Row {bad[0] + 1}{of} {fault}{more}. Remove what is so, or choose another metric.")

@@ -152,36 +152,44 @@ def exchange(row: Array, candidate: int, j: int, near: Array, first: Ints, secon
 
 
 @njit(cache=True, nogil=True)
-def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
-    """Exchange medoids (in place) until a whole sweep brings nothing; the loss, in steps."""
-    n, k = E.shape[0], len(medoids)
-    near = np.empty((n, k), E.dtype)
-    for j in range(k):
-        near[:, j] = E[medoids[j]]
-    first, second = np.empty(n, np.int64), np.empty(n, np.int64)
-    d1, d2, q1 = np.empty(n, E.dtype), np.empty(n, E.dtype), np.empty(n, np.int64)
-    removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
-    nearest_two(near, first, second)
-    loss = weigh(near, w, steps, first, second, d1, d2, q1, removal)
-    been = np.zeros(n, np.int64)
-    sweep, better = 0, True
-    while better:
-        sweep, better = sweep + 1, False
+def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
+    """Exchange medoids (in place, (starts, k)) until a whole sweep brings nothing; the losses, in steps.
+
+    The starts know nothing of each other, but each row of E is fetched from memory once a sweep for all.
+    """
+    n, (starts, k) = E.shape[0], medoids.shape
+    near = np.empty((starts, n, k), E.dtype)
+    first, second = np.empty((starts, n), np.int64), np.empty((starts, n), np.int64)
+    d1, d2, q1 = np.empty((starts, n), E.dtype), np.empty((starts, n), E.dtype), np.empty((starts, n), np.int64)
+    removal, change = np.empty((starts, k), np.int64), np.empty(k, np.int64)
+    losses, been = np.empty(starts, np.int64), np.zeros((starts, n), np.int64)
+    for r in range(starts):
         for j in range(k):
-            been[medoids[j]] = sweep
+            near[r, :, j] = E[medoids[r, j]]
+        nearest_two(near[r], first[r], second[r])
+        losses[r] = weigh(near[r], w, steps, first[r], second[r], d1[r], d2[r], q1[r], removal[r])
+    sweep, better = 0, np.ones(starts, np.bool_)
+    while better.any():
+        sweep += 1
+        under_way = better.copy()
+        better[:] = False
+        for r in range(starts):
+            for j in range(k):
+                been[r, medoids[r, j]] = sweep
         for candidate in range(n):
-            if been[candidate] == sweep:
-                continue
-            change[:] = removal
-            gain = judge(E[candidate], w, steps, first, d1, d2, q1, change)
-            j = best_of(change)
-            if gain + change[j] < 0:
-                medoids[j] = candidate
-                been[candidate] = sweep
-                exchange(E[candidate], candidate, j, near, first, second)
-                loss = weigh(near, w, steps, first, second, d1, d2, q1, removal)
-                better = True
-    return loss
+            for r in range(starts):
+                if been[r, candidate] == sweep or not under_way[r]:
+                    continue
+                change[:] = removal[r]
+                gain = judge(E[candidate], w, steps, first[r], d1[r], d2[r], q1[r], change)
+                out = best_of(change)
+                if gain + change[out] < 0:
+                    medoids[r, out] = candidate
+                    been[r, candidate] = sweep
+                    exchange(E[candidate], candidate, out, near[r], first[r], second[r])
+                    losses[r] = weigh(near[r], w, steps, first[r], second[r], d1[r], d2[r], q1[r], removal[r])
+                    better[r] = True
+    return losses
 
 
 @njit(cache=True, nogil=True)

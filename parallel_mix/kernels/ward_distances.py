@@ -25,7 +25,8 @@ def join_all(D: Array, w: Array) -> tuple[Ints, Array]:
     e = np.empty((n, n))
     for i in range(n):
         for j in range(n):
-            e[i, j] = 2.0 * w[i] * w[j] / (w[i] + w[j]) * np.float64(D[i, j]) * np.float64(D[i, j])
+            both = w[i] + w[j]
+            e[i, j] = 2.0 * w[i] * w[j] / both * np.float64(D[i, j]) * np.float64(D[i, j]) if both > 0 else 0.0
     mass, alive = w.copy(), np.ones(n, np.bool_)
     pairs, heights = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
     chain = np.empty(n, np.int64)
@@ -53,7 +54,7 @@ def join_all(D: Array, w: Array) -> tuple[Ints, Array]:
                 joined = (
                     (mass[low] + mass[c]) * e[low, c] + (mass[high] + mass[c]) * e[high, c] - mass[c] * e[low, high]
                 )
-                e[low, c] = joined / total
+                e[low, c] = joined / total if total > 0 else 0.0
                 e[c, low] = e[low, c]
         mass[low] += mass[high]
     return pairs, heights

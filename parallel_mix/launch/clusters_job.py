@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,14 @@ from parallel_mix.launch.job import Job
 from parallel_mix.launch.matrix_job import names
 from parallel_mix.models.distance_checks import asymmetry_of
 from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
-from parallel_mix.models.pairwise import is_known
+from parallel_mix.models.pairwise import class_names, is_known
+from parallel_mix.models.squares import Square
 from parallel_mix.progress import plural
 from parallel_mix.store.results import write_tree
 from parallel_mix.store.tables import Table
+
+ON_DIAGONAL = 1e-6
+"""Of the largest distance: what rounding may leave of a thing's distance to itself."""
 
 
 class ClustersJob:
@@ -33,18 +39,14 @@ class ClustersJob:
             if not is_known(table.y).all():
                 row = int(np.flatnonzero(~is_known(table.y))[0])
                 raise InputError(f"The class of row {row + 1} of {table.path} is not known: leave such rows out.")
-            y = table.y.astype(str)
+            y = class_names(table.y)
             self.classes = sorted({str(name) for name in y})
             self.groups = [np.flatnonzero(y == name) for name in self.classes]
         else:
             check_counts(options.clusters, table.count)
         self.shard = self.in_shards()
         self.matrix = job.square(table, options.symmetrize)
-        if (apart := asymmetry_of(self.matrix)) > 0:
-            text = f"{table.path} is not symmetric (apart by up to {apart:.2g} of the largest distance)"
-            if options.method == "ward":
-                raise InputError(f"{text}, as Ward's method needs it: --symmetrize takes the mean.")
-            job.progress.say(f"{text}: a row's distances are those in its row. --symmetrize takes the mean.")
+        tell_asymmetry(job, self.matrix, table.path, "Ward's method" if options.method == "ward" else "")
 
     def in_shards(self) -> bool:
         """True where no worker should hold the whole matrix."""
@@ -53,7 +55,13 @@ class ClustersJob:
         if options.shard and not possible:
             raise InputError("--shard is for vsh of all rows, into two clusters or more.")
         at_once = 1 if backend.name == "serial" else min(backend.size, available_cores())
-        too_large = 8 * self.table.count**2 * at_once > available_memory()
+        needed, there = 8 * self.table.count**2 * at_once, available_memory()
+        too_large = self.groups is None and needed > there
+        if too_large and not possible:
+            raise InputError(
+                f"The matrix takes some {needed / 2**30:.1f} GiB in {plural(at_once, 'worker')} of a host, which has "
+                f"{there / 2**30:.1f}: use fewer workers, or vsh into two clusters or more, which spreads its rows."
+            )
         return possible and (options.shard or too_large)
 
     def intention(self) -> str:
@@ -67,6 +75,7 @@ class ClustersJob:
         options, job = self.options, self.job
         job.unit = "starts"
         decided = {name: getattr(options, name) for name in ("method", "clusters", "by_class", "symmetrize", "seed")}
+        decided |= {"classes": digest_of_groups(self.groups)} if self.groups is not None else {}
         decided |= {"restarts": options.restarts} if options.method == "vsh" else {}
         found = cluster_distances(
             self.matrix,
@@ -109,13 +118,36 @@ class ClustersJob:
         return tree
 
 
-def check_distances(table: Table, all_may_be_zero: bool = False) -> None:
+def digest_of_groups(groups: list[np.ndarray]) -> str:
+    """Groups in a word."""
+    return hashlib.sha256(b"|".join(np.ascontiguousarray(rows, dtype="<i8").tobytes() for rows in groups)).hexdigest()[
+        :16
+    ]
+
+
+def tell_asymmetry(job: Job, matrix: Square, path: Path, needs_symmetry: str = "") -> None:
+    """Say how far there and back are apart; refuse it where something needs them to be alike."""
+    if (apart := asymmetry_of(matrix)) > 0:
+        text = f"{path} is not symmetric (apart by up to {apart:.2g} of the largest distance)"
+        if needs_symmetry:
+            raise InputError(f"{text}, as {needs_symmetry} needs it: --symmetrize takes the mean.")
+        job.progress.say(f"{text}: a row's distances are those in its row. --symmetrize takes the mean.")
+
+
+def check_distances(table: Table, all_may_be_zero: bool = False, new: bool = False) -> None:
     """Refuse what is no distance."""
     if table.survey.lowest < 0:
         i, j = table.survey.lowest_at
         raise InputError(
             f"The distance of rows {i + 1} and {j + 1} of {table.path} is {table.survey.lowest:g}: distances are not "
             "negative. (Similarities become distances by `parallel-mix distances --from-similarity`.)"
+        )
+    n, m = table.matrix.shape
+    if n == m and not new and table.survey.diagonal > ON_DIAGONAL * table.survey.highest:
+        raise InputError(
+            f"The distance of row {table.survey.diagonal_at + 1} of {table.path} to itself is "
+            f"{table.survey.diagonal:g}: it must be 0. (Similarities become distances by `parallel-mix distances "
+            "--from-similarity`.)"
         )
     if table.survey.highest == 0 and not all_may_be_zero:
         raise InputError(f"All distances of {table.path} are 0: there is nothing to tell rows apart.")

@@ -9,6 +9,7 @@ import numpy as np
 from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
+from parallel_mix.models.pairwise import is_known
 from parallel_mix.progress import plural
 from parallel_mix.store.cluster_files import read_clusterings
 from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
@@ -34,8 +35,9 @@ def of_result(path: Path) -> list[str]:
 def _of_hmac(path: Path) -> list[str]:
     result = HmacResult.from_tree(read_result(path, "hmac"))
     lines = [f"{path}: clustering by mode association (hmac)", *result.summary()]
-    known = read_classes(path) or []
-    return [*lines, result.agreement(known)] if len(set(known)) > 1 else lines
+    known = np.array(read_classes(path) or [])
+    some = is_known(known)
+    return [*lines, result.agreement(known, some)] if len(set(known[some])) > 1 else lines
 
 
 def _of_distances(path: Path) -> list[str]:
@@ -59,10 +61,15 @@ def _of_clusters(path: Path) -> list[str]:
         sizes = ", ".join(f"{size:,}" for size in found.sizes[:MOST_SIZES])
         more = ", ..." if len(found.sizes) > MOST_SIZES else ""
         lines.append(f"{plural(found.count, 'cluster')}: total distance {found.loss:.9g}; rows {sizes}{more}")
-        if known and len(set(known)) > 1 and found.classes is None:
+        if known and found.classes is None and len({name for name in known if is_known([name])[0]}) > 1:
             from sklearn.metrics import adjusted_rand_score
 
-            lines[-1] += f"; agreement with known classes (ARI) {adjusted_rand_score(known, found.labels):.3f}"
+            some = is_known(known)
+            score = adjusted_rand_score(np.array(known)[some], found.labels[some])
+            lines[-1] += f"; agreement with known classes (ARI) {score:.3f}"
+        if found.classes is not None:
+            of = {name: np.flatnonzero(np.array(found.classes) == name) for name in sorted(set(found.classes))}
+            lines += [f"  {name}: clusters {', '.join(map(str, here))}" for name, here in of.items()]
     return lines
 
 

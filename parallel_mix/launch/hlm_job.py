@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.launch.clusters_job import check_distances
+from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
 from parallel_mix.launch.job import Job
-from parallel_mix.models.distance_checks import asymmetry_of
-from parallel_mix.models.hlm import FIELDS, KERNEL, HlmFit, HlmSettings, check_classes, fit_hlm
-from parallel_mix.models.pairwise import is_known
+from parallel_mix.models.hlm import (
+    FIELDS,
+    KERNEL,
+    LARGEST_SHAPE,
+    HlmFit,
+    HlmModel,
+    HlmSettings,
+    check_classes,
+    check_settings,
+    fit_hlm,
+)
+from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.progress import plural
 from parallel_mix.store.results import write_tree
 from parallel_mix.store.tables import Table
@@ -32,17 +41,16 @@ def settings_of(options: Any) -> HlmSettings:
         candidates = (KERNEL,)
     if options.select:
         candidates = candidates_of(options.select)
+    if options.keep and options.weights:
+        raise InputError("--keep knows no weights of rows: leave out --weights.")
     if options.keep and KERNEL in candidates:
-        raise InputError("--keep is for models that grow, and Kernel HLM does not: leave out one of them.")
+        raise InputError("--keep is for models that grow, and Kernel HLM (`kernel`) does not: leave out one of them.")
     if KERNEL not in candidates and (options.kernel_shape or options.kernel_scale):
         raise InputError("--kernel-shape and --kernel-scale are for --kernel.")
-    for name in ("kernel_shape", "kernel_scale"):
-        if (value := getattr(options, name)) is not None and not value > 0:
-            raise InputError(f"--{name.replace('_', '-')} must be above 0, not {value:g}.")
-    if options.folds < 2:
-        raise InputError("--folds must be 2 or more.")
     fixed = (options.clustering, options.shape, options.groups, options.restarts, options.folds, options.seed)
-    return HlmSettings(candidates, *fixed, options.kernel_shape, options.kernel_scale)
+    found = HlmSettings(candidates, *fixed, options.kernel_shape, options.kernel_scale, bool(options.select))
+    check_settings(found)
+    return found
 
 
 def candidates_of(text: str) -> tuple[int, ...]:
@@ -71,14 +79,16 @@ class HlmJob:
         self.names, self.y = numbered(table)
         known = self.y >= 0
         check_classes(self.y)
+        if self.keep and table.w is not None:
+            raise InputError(f"--keep knows no weights of rows, and {table.path} has some: leave out one of them.")
         if self.keep and not known.all():
             raise InputError(f"{table.path} has rows without a class: leave them out, or --keep.")
         if not known.all():
             job.progress.say(f"{plural(int((~known).sum()), 'row')} without a class are left out.")
-        self.matrix = job.square(table, job.options.symmetrize)  # type: ignore[attr-defined]
-        if (apart := asymmetry_of(self.matrix)) > 0:
-            text = f"{table.path} is not symmetric (apart by up to {apart:.2g} of the largest distance)"
-            job.progress.say(f"{text}: a row's distances are those in its row. --symmetrize takes the mean.")
+        self.symmetrize: bool = job.options.symmetrize  # type: ignore[attr-defined]
+        self.matrix = job.square(table, self.symmetrize)
+        needs = "Ward's method" if settings.clustering == "ward" else "--keep" if self.keep else ""
+        tell_asymmetry(job, self.matrix, table.path, needs)
 
     def past(self, fit: HlmFit) -> dict[str, Any]:
         """What scheme 2 of an update needs: all distances, and the component of each row."""
@@ -89,7 +99,7 @@ class HlmJob:
             rows, parts = np.flatnonzero(self.y == k), np.flatnonzero(model.classes == k)
             component[rows] = parts[D[np.ix_(rows, model.centroids[parts])].argmin(axis=1)]
         component[model.centroids] = np.arange(len(model.centroids))
-        return {"distances": D, "y": self.y, "component": component}
+        return {"distances": D, "y": self.y, "component": component, "mass": np.ones(len(self.y))}
 
     def intention(self) -> str:
         """What a dry run says."""
@@ -100,14 +110,21 @@ class HlmJob:
         """Begin or go on, fit, write."""
         job = self.job
         job.unit = "class fits"
-        run = job.start({**asdict(self.settings), "classes": digest_of(self.y)})
+        run = job.start({**asdict(self.settings), "classes": digest_of(self.y), "symmetrize": self.symmetrize})
         fit = fit_hlm(self.matrix, self.y, self.settings, job.backend, run, self.table.w)
         for line in tell(fit, self.settings):
             job.progress.say(line)
         record = {f"@{key}": value for key, value in job.complete_record().items()}
-        data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute())}
+        data: dict[str, Any] = {
+            "@digest": job.digest,
+            "@path": str(self.table.path.absolute()),
+            "@dataset": job.options.dataset,  # type: ignore[attr-defined]
+            "y": [[*self.names, ""][k] for k in self.y],
+        }
         data |= {"rows": self.table.rows} if self.table.rows is not None else {}
         tree = model_tree(fit, self.names, self.settings, self.table.rows)
+        error = np.nan if fit.errors is None else float(np.nanmean(fit.errors, axis=1).min())
+        tree["history"] = {"rows": [fit.model.rows], "errors": [error], "schemes": [0], "digests": [job.digest]}
         if self.keep:
             tree["past"] = self.past(fit)
         write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
@@ -117,7 +134,7 @@ class HlmJob:
 def numbered(table: Table, before: Sequence[str] = ()) -> tuple[list[str], np.ndarray]:
     """Names of the classes, those known before first, and the class of each row; -1 where it is not known."""
     assert table.y is not None  # noqa: S101
-    known, y = is_known(table.y), table.y.astype(str)
+    known, y = is_known(table.y), class_names(table.y)
     names = [*before, *sorted({str(name) for name in y[known]} - set(before))]
     numbers = {name: k for k, name in enumerate(names)}
     return names, np.array([numbers[str(name)] if ok else -1 for name, ok in zip(y, known, strict=True)])
@@ -149,13 +166,22 @@ def model_tree(fit: HlmFit, names: list[str], settings: HlmSettings, rows: list[
         "components": components,
     }
     if fit.errors is not None:
-        tree["selection"] = {"candidates": list(settings.components), "errors": fit.errors}
+        tree["selection"] = {
+            "candidates": list(settings.components),
+            "errors": fit.errors,
+            "posteriors": fit.held_out,
+        }
     return tree
 
 
 def digest_of(y: np.ndarray) -> str:
     """Classes in a word."""
     return hashlib.sha256(np.ascontiguousarray(y, dtype="<i8").tobytes()).hexdigest()[:16]
+
+
+def whole_classes(model: HlmModel) -> bool:
+    """True where every class has rows for all its components."""
+    return bool((np.bincount(model.classes, minlength=len(model.prior)) >= model.count).all())
 
 
 def label_of(count: int) -> str:
@@ -173,11 +199,16 @@ def tell(fit: HlmFit, settings: HlmSettings) -> list[str]:
         )
         lines.append(f"errors in {settings.folds}-fold cross-validation, %: {shown}; chosen {label_of(model.count)}")
     shapes = ", ".join(f"{s:.3g}" for s in np.unique(model.estimated)[:6])
-    kind = "Kernel HLM" if model.count == KERNEL else f"{model.count} components a class"
+    most = f"{model.count} components a class" + (" or fewer" if not whole_classes(model) else "")
+    kind = "Kernel HLM" if model.count == KERNEL else most
     lines.append(f"{kind}, {len(model.centroids):,} in all; shape s {shapes} (dimension {2 * model.s.max():g} at most)")
+    if (model.estimated >= LARGEST_SHAPE).any():
+        lines.append(f"distances within a component are all alike: shape s was cut off at {LARGEST_SHAPE:g}")
     if model.sums is not None:
         left, zeros = int((~model.sums.taken).sum()), int(model.sums.zeros.sum())
-        if left or zeros:
+        if left == len(model.centroids):
+            lines.append("No component has rows enough to estimate from: scale and shape are guesses; take fewer.")
+        elif left or zeros:
             lines.append(
                 f"left out of the estimation: {left:,} small components, {zeros:,} rows that lie on a centroid"
             )

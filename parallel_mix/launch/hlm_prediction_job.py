@@ -12,6 +12,8 @@ from parallel_mix.errors import InputError
 from parallel_mix.launch.clusters_job import check_distances
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm_prediction import model_from_tree, predict_hlm
+from parallel_mix.models.pairwise import class_names, is_known
+from parallel_mix.progress import plural
 from parallel_mix.store.labels import labels_as_csv
 from parallel_mix.store.results import read_result
 from parallel_mix.store.stored_matrix import read_sides
@@ -28,7 +30,7 @@ def predict_classes(options: Any, backend: Backend) -> None:
     selection = Selection(dataset, None, options.labels, options.row_names, "rectangle")
     with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
         table = job.read(options.input, least_rows=1)
-        check_distances(table, all_may_be_zero=True)
+        check_distances(table, all_may_be_zero=True, new=True)
         columns = columns_of(table, tree, options.model)
         if options.dry_run:
             job.progress.say(f"Would tell {table.count:,} rows by {len(columns):,} components of {len(names)} classes.")
@@ -39,6 +41,9 @@ def predict_classes(options: Any, backend: Backend) -> None:
         )
         found = predict_hlm(table.matrix, columns, model, backend, run)
         classes = np.array(names)[found.argmax(axis=1)]
+        if table.y is not None and (known := is_known(table.y)).any():
+            right = float(np.mean(class_names(table.y)[known] == classes[known]))
+            job.progress.say(f"{right:.2%} of {plural(int(known.sum()), 'row')} of known class are told right")
         posteriors = {f"p({name})": np.round(found[:, k], 9) for k, name in enumerate(names)}
         job.write_csv(labels_as_csv(table.rows, {"class": classes, **posteriors}))
 
@@ -46,10 +51,19 @@ def predict_classes(options: Any, backend: Backend) -> None:
 def names_across(table: Table) -> list[str] | None:
     """Names of the columns of distances, where they are known."""
     if table.path.suffix.lower() not in HDF5_ENDINGS:
-        return None
+        return table.columns
     rows, columns = read_sides(table.path)
     names = (rows if columns is None else columns).rows
     return names if names is not None and len(names) == table.matrix.shape[1] else None
+
+
+def places_of(names: list[str], path: Path) -> dict[str, int]:
+    """Where each column is, by its name; one that stands for two is refused."""
+    found = {name: k for k, name in enumerate(names)}
+    if len(found) < len(names):
+        twice = next(name for k, name in enumerate(names) if found[name] != k)
+        raise InputError(f"Two columns of {path} are called {twice!r}: names that tell rows apart are needed.")
+    return found
 
 
 def columns_of(table: Table, tree: dict[str, Any], model: Path) -> np.ndarray:
@@ -58,7 +72,7 @@ def columns_of(table: Table, tree: dict[str, Any], model: Path) -> np.ndarray:
     centroids = np.asarray(tree["components"]["centroids"])
     across = names_across(table)
     if across is not None and "names" in tree["components"]:
-        place = {name: k for k, name in enumerate(across)}
+        place = places_of(across, table.path)
         wanted = [str(name, "utf-8") for name in tree["components"]["names"]]
         missing = [name for name in wanted if name not in place]
         if missing:

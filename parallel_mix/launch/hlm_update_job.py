@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from parallel_mix.errors import InputError
 from parallel_mix.launch.clusters_job import check_distances
 from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, tell
-from parallel_mix.launch.hlm_prediction_job import names_across
+from parallel_mix.launch.hlm_prediction_job import names_across, places_of
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, HlmModel, HlmSettings, fit_hlm
 from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
@@ -21,14 +22,6 @@ from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
 from parallel_mix.store.results import read_names, read_result, write_tree
 from parallel_mix.store.tables import Table
-
-
-def check_scheme(options: Any) -> None:
-    """Refuse in words what contradicts itself."""
-    if options.scheme not in (1, 2):
-        raise InputError(f"--scheme is 1 or 2, not {options.scheme}.")
-    if options.scheme == 1 and not options.reassign:
-        raise InputError("--no-reassign is for --scheme 2.")
 
 
 class HlmUpdate:
@@ -43,25 +36,72 @@ class HlmUpdate:
             raise InputError(f"{path} is Kernel HLM, whose components are all rows: fit it anew with the new ones.")
         if table.y is None:
             raise InputError(f"{table.path} has no classes: name their dataset with --labels.")
-        check_distances(table, all_may_be_zero=True)
+        check_distances(table, all_may_be_zero=True, new=table.matrix.shape[1] != table.count)
         self.names, self.y = numbered(table, [str(name, "utf-8") for name in tree["classes"]])
         if (self.y < 0).any():
             raise InputError(
                 f"{plural(int((self.y < 0).sum()), 'new row')} of {table.path} have no class: leave them out."
             )
         kept = json.loads(tree["@settings"])
+        self.kept = dict(kept)
         kept["components"] = tuple(kept["components"])
-        self.settings = replace(HlmSettings(**kept), seed=self.options.seed)
+        self.settings = replace(HlmSettings(**kept), seed=self.options.seed, validate=False)
         self.count = self.options.components or self.model.count
         self.old_rows = read_names(path)[0]
+        self.history = {
+            name: [str(one, "utf-8") if isinstance(one, bytes) else one for one in values]
+            for name, values in tree["history"].items()
+        }
+        self._refuse_known()
         self.past = tree.get("past")
-        to_past, self.among = self._blocks()
+        if self.options.scheme == 2 and self.past is None:
+            raise InputError(f"{path} keeps no rows, which scheme 2 needs: fit it with --keep.")
+        if self.old_rows is not None and table.rows is None:
+            raise InputError(
+                f"The rows of {path} have names, those of {table.path} have none: give them (--row-names)."
+            )
+        if fresh := self.names[len(tree["classes"]) :]:
+            job.progress.say(f"new {'class' if len(fresh) == 1 else 'classes'}: {', '.join(fresh)}")
+        self.to_past, self.among = self._blocks()
         if self.options.scheme == 2:
-            if self.past is None:
-                raise InputError(f"{path} keeps no rows, which scheme 2 needs: fit it with --keep.")
-            assert to_past is not None  # noqa: S101
-            self.before = Past(self.past["distances"], self.past["y"], self.past["component"])
-            self.all = self.before.extended(to_past, self.among, self.y)
+            assert self.to_past is not None  # noqa: S101
+            assert self.past is not None  # noqa: S101
+            self.before = Past(*(self.past[name] for name in ("distances", "y", "component", "mass")))
+            self.all = self.before.extended(self.to_past, self.among, self.y)
+
+    def _refuse_known(self) -> None:
+        """A batch counts once, though a run may be given twice."""
+        digests = self.history["digests"]
+        if self.job.digest in digests:
+            when = digests.index(self.job.digest)
+            was = f"its batch {when}" if when else "what it was fitted on"
+            raise InputError(f"{self.table.path} is in {self.path} already, as {was}: give new rows.")
+        twice = set(self.old_rows or []) & set(self.table.rows or [])
+        if twice:
+            raise InputError(
+                f"Row {min(twice)!r} of {self.table.path} ({len(twice)} of {self.table.count}) is in {self.path} "
+                "already: give new rows."
+            )
+
+    def known_by(self) -> str:
+        """What decides the update, of the model: its history, settings and scales."""
+        known = json.dumps([self.history["digests"], self.kept, self.model.b.tolist(), self.model.prior.tolist()])
+        return hashlib.sha256(known.encode()).hexdigest()[:16]
+
+    def error_before(self) -> float:
+        """The part of the new rows that the model put into a wrong class before it saw them; NaN if not to be known."""
+        columns = names_across(self.table)
+        if self.to_past is not None:
+            to_centroids = self.to_past[:, self.model.centroids]
+        elif columns is not None and self.old_rows is not None:
+            place = places_of(columns, self.table.path)
+            wanted = [self.old_rows[k] for k in self.model.centroids]
+            if any(name not in place for name in wanted):
+                return float("nan")
+            to_centroids = np.asarray(self.table.matrix[:])[:, [place[name] for name in wanted]]
+        else:
+            return float("nan")
+        return float(np.mean(self.model.posteriors(to_centroids).argmax(axis=1) != self.y))
 
     def _blocks(self) -> tuple[np.ndarray | None, np.ndarray]:
         """Distances of new rows to those the model kept (scheme 2) and to each other, by the names of the columns."""
@@ -71,7 +111,7 @@ class HlmUpdate:
         columns = names_across(self.table)
         wants_past = self.options.scheme == 2 and kept
         if columns is not None and new_names is not None:
-            place = {name: k for k, name in enumerate(columns)}
+            place = places_of(columns, self.table.path)
             wanted = ([*(self.old_rows or [])] if wants_past else []) + list(new_names)
             missing = [name for name in wanted if name not in place]
             if missing:
@@ -98,7 +138,7 @@ class HlmUpdate:
         job.unit = "class fits"
         decided = {"scheme": options.scheme, "components": self.count, "samples": options.samples, "seed": options.seed}
         run = job.start(
-            {**decided, "reassign": options.reassign, "model": str(self.path), "classes": digest_of(self.y)}
+            {**decided, "reassign": options.reassign, "model": self.known_by(), "classes": digest_of(self.y)}
         )
         settings = replace(self.settings, components=(self.count,))
         past: dict[str, Any] | None = None
@@ -109,17 +149,22 @@ class HlmUpdate:
             rows = [*rows, *self.table.rows] if rows is not None and self.table.rows is not None else None
         else:
             model, kept, which = regrouped_model(
-                self.all, self.model, self.count, options.samples, settings, job.backend, options.reassign
+                self.all, self.model, self.count, options.samples, settings, job.backend, run, options.reassign
             )
-            past = {"distances": kept.D, "y": kept.y, "component": kept.component}
+            past = {"distances": kept.D, "y": kept.y, "component": kept.component, "mass": kept.mass}
             if rows is not None and self.table.rows is not None:
                 named = [*rows, *self.table.rows]
                 rows = [named[k] for k in which]
             else:
                 rows = None
-        for line in tell(HlmFit(model, None), settings):
+        error = self.error_before()
+        if not np.isnan(error):
+            job.progress.say(f"before it saw them the model put {error:.1%} of the new rows into a wrong class")
+        for line in tell(HlmFit(model), settings):
             job.progress.say(line)
-        tree = model_tree(HlmFit(model, None), self.names, settings, rows)
+        tree = model_tree(HlmFit(model), self.names, settings, rows)
+        news = {"rows": model.rows, "errors": error, "schemes": options.scheme, "digests": job.digest}
+        tree["history"] = {name: [*self.history[name], value] for name, value in news.items()}
         tree |= {"past": past} if past is not None else {}
         record = {f"@{key}": value for key, value in job.complete_record().items()}
         data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute())}

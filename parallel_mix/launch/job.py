@@ -26,7 +26,7 @@ from parallel_mix.store.results import data_tree, write_result
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
-KEPT_AS = {"labels": "y", "row_names": "rows"}
+KEPT_AS = {"labels": "y", "row_names": "rows", "weights": "w"}
 
 
 class Job:
@@ -58,7 +58,8 @@ class Job:
         self._staged: list[Path] = []
 
     def __enter__(self) -> Self:
-        inputs = [path for name in ("input", "old", "model") if (path := getattr(self.options, name, None))]
+        kept = ("input", "old") if getattr(self.options, "in_place", False) else ("input", "old", "model")
+        inputs = [path for name in kept if (path := getattr(self.options, name, None))]
         check_output(self.output, self.options.force or self.options.dry_run, self.endings, *inputs)
         return self
 
@@ -81,7 +82,7 @@ class Job:
             return table, table
         tables = []
         for path in (new, old):
-            roles: dict[str, Any] = {"labels": self.selection.labels, "row_names": self.selection.row_names}
+            roles: dict[str, Any] = {role: getattr(self.selection, role) for role in KEPT_AS}
             while True:
                 try:
                     tables.append(self.read(path, 1, replace(self.selection, **roles)))
@@ -91,6 +92,11 @@ class Job:
                     if role is None or (tables and getattr(tables[0], KEPT_AS[role]) is None):
                         raise
                     roles[role] = None
+        for number, (a, b) in enumerate(zip(tables[0].columns or [], tables[1].columns or [], strict=False), start=1):
+            if a != b:
+                raise InputError(
+                    f"Column {number} of {new} is {a!r}, of {old} {b!r}: give them in one order (--columns)."
+                )
         return tables[0], tables[1]
 
     def source(self, table: Table, name: str = "rows") -> RowSource:

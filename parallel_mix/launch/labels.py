@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parallel_mix.errors import InputError
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.store.cluster_files import read_clusterings
@@ -17,7 +19,11 @@ def labels_of(path: Path, level: str | None) -> dict[str, Any]:
         if level is not None:
             raise InputError(f"{path} has no levels: leave out --level.")
         found = read_clusterings(path)
+        if len(found) == 1 and found[0].classes is not None:
+            return {"label": found[0].labels, "class": np.array(found[0].classes)[found[0].labels]}
         return {"label": found[0].labels} if len(found) == 1 else {f"clusters_{c.count}": c.labels for c in found}
+    if (kind := kind_of(path)) != "hmac":
+        raise InputError(f"{path} is a result of the kind {kind!r}: labels are those of `hmac` and `cluster`.")
     result = HmacResult.from_tree(read_result(path, "hmac"))
     if level == "all":
         return {f"level_{k}": one.labels for k, one in enumerate(result.levels)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import socket
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,21 @@ from parallel_mix.errors import InputError
 from parallel_mix.launch.job import Job
 from parallel_mix.models.callable_metric import imported
 from parallel_mix.models.neighbours import find_neighbours
-from parallel_mix.models.pairwise import SIMILARITY, by_class, input_kind, metric_for, signatures_of
+from parallel_mix.models.pairwise import SIMILARITY, by_class, class_names, input_kind, metric_for, signatures_of
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
 from parallel_mix.store.checkpoints import KeptRun, checkpoint_path
 from parallel_mix.store.hdf5_tables import FileSource
-from parallel_mix.store.matrix_files import MatrixFile, check_room, finish, lay_out, plan, staging_path, sweep, take_up
+from parallel_mix.store.matrix_files import (
+    MatrixFile,
+    check_room,
+    finish,
+    is_whole,
+    lay_out,
+    plan,
+    staging_path,
+    sweep,
+    take_up,
+)
 from parallel_mix.store.results import write_tree
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Table, digest
@@ -131,8 +142,10 @@ class MatrixJob(PairsJob):
         job.without_checkpoint = path
         run = job.start(identity)
         alone = self.alone(run)
-        if run.restored() is not None and not path.exists() and not alone:
-            run.forget()  # it was killed when all was done but this
+        if run.restored() is not None and not alone and not is_whole(file):
+            if path.exists():
+                job.progress.say(f"{path} is shorter than it was made: all is computed anew.")
+            run.forget()  # or it was killed when all was done but this
         if run.restored() is not None:
             take_up(file, header)
         else:
@@ -205,7 +218,11 @@ def identity_of_function(metric: str) -> dict[str, str]:
     """A function that was mended meanwhile is another one: half a matrix of each would be wrong."""
     if ":" not in metric or metric.startswith(SIMILARITY):
         return {}
-    source = inspect.getsourcefile(imported(metric))
+    function = inspect.unwrap(imported(metric))
+    try:
+        source = inspect.getsourcefile(function)
+    except TypeError:  # compiled, or an object that can be called
+        source = getattr(sys.modules[metric.partition(":")[0]], "__file__", None)
     return {"file of the function": hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]} if source else {}
 
 
@@ -216,10 +233,12 @@ def size_of_names(table: Table) -> int:
 
 
 def names(table: Table) -> dict[str, Any]:
-    """Classes and names of the rows."""
+    """Classes, names and weights of the rows."""
     found: dict[str, Any] = {}
     if table.y is not None:
-        found["y"] = table.y if table.y.dtype.kind in "biuf" else [str(v) for v in table.y]
+        found["y"] = table.y if table.y.dtype.kind in "biu" else list(map(str, class_names(table.y)))
     if table.rows is not None:
         found["rows"] = table.rows
+    if table.w is not None and table.offsets is None:
+        found["w"] = table.w
     return found

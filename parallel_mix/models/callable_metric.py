@@ -56,14 +56,18 @@ class CallableMetric:
     def _value(self, function: Function, x: Array, y: Array, i: int, j: int) -> float:
         try:
             value = function(x, y)
-        except Exception as error:
+        except BaseException as error:
             error.add_note(f"{self.name} was called with rows {i + 1} and {j + 1}.")
             raise
         if not isinstance(value, int | float | np.number) or isinstance(value, bool | complex | np.complexfloating):
             raise UsersFaultError(f"{self.name} returned {value!r} for rows {i + 1} and {j + 1}: a number is needed.")
+        try:
+            value = float(value)
+        except OverflowError:
+            value = np.inf
         if not np.isfinite(value):
             raise UsersFaultError(f"{self.name} returned {value} for rows {i + 1} and {j + 1}.")
-        return float(value)
+        return value
 
     def _check(self, function: Function, X: Array, rows: slice, columns: slice, D: Array) -> None:
         """Ask for some pairs of a tile the other way round."""
@@ -86,7 +90,7 @@ def imported(name: str) -> Function:
         sys.path.insert(0, "")
     try:
         found = importlib.import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"The metric {name} cannot be imported: {type(error).__name__}: {error}.") from error
     function = getattr(found, attribute, None)
     if not callable(function):

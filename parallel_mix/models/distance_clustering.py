@@ -1,6 +1,6 @@
 """Clustering from distances alone: medoids by vertex substitution or generalized k-means, or Ward's tree.
 
-A task is one start of one number of clusters on one group of rows (a class, or all rows); of several starts the one of
+A task is two starts of one number of clusters on one group of rows (a class, or all rows); of all starts the one of
 the least loss holds. Loss is the total distance of all points, times their weights, to the medoids of their clusters.
 """
 
@@ -23,13 +23,16 @@ from parallel_mix.models.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.sharded_substitution import (
     ShardsRecipe,
     blocks_of,
+    joined,
     nearest_of_block,
     substitute_in_shards,
 )
 from parallel_mix.models.squares import Square
 from parallel_mix.models.tiles import work_off
 
-METHODS = ("vsh", "gkmeans", "ward")
+CLUSTERINGS = ("vsh", "gkmeans", "ward")
+TOGETHER = 2
+"""Starts of a task: they share what they read of the matrix, which two cores read at the same time."""
 Ints = np.ndarray
 
 
@@ -84,11 +87,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Start:
-    """One start: group, number of clusters, which one."""
+    """Some starts: group, number of clusters, the first of them, and how many."""
 
     group: int
     clusters: int
     restart: int
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -106,29 +110,44 @@ class Found:
 
 
 def cluster_once(groups: Groups, start: Start, method: str, seed: int) -> Found:
-    """Medoids and labels from one start."""
+    """Medoids and labels from one start, or the best of several."""
     group = groups.within(start.group)
-    steps, medoids = one_start(group, method, start.clusters, [seed, start.group, start.clusters, start.restart])
-    medoids = np.sort(medoids)
-    return Found(steps / group.steps, start.restart, medoids, labels_by(group, method, medoids))
+    begun = starts_of(len(group.w), start, seed) if method == "vsh" else None
+    steps, which, medoids = best_of_starts(group, method, start.clusters, begun)
+    return Found(steps / group.steps, start.restart + which, medoids, labels_by(group, method, medoids))
 
 
-def one_start(group: Group, method: str, k: int, seeds: Sequence[int]) -> tuple[int, Ints]:
-    """The loss in the group's steps, and medoids as places."""
-    E, w = group.E, group.w
+def starts_of(n: int, start: Start, seed: int) -> Ints:
+    """The medoids that these starts begin with."""
+    return random_starts(n, start.clusters, [seed, start.group, start.clusters], start.restart, start.count)
+
+
+def random_starts(n: int, k: int, seeds: Sequence[int], first: int, count: int) -> Ints:
+    """Starts first .. first + count of a series of random ones, each k of n points in rising order."""
+    numbers = np.random.Generator(np.random.PCG64(seeds).advance(first * n)).random((count, n))
+    return np.sort(np.argpartition(numbers, k - 1, axis=1)[:, :k], axis=1)
+
+
+def best_of_starts(group: Group, method: str, k: int, starts: Ints | None = None) -> tuple[int, int, Ints]:
+    """The least loss in the group's steps, the (first) start that has it, and its medoids as places in rising order."""
+    E, w, which = group.E, group.w, 0
+    medoids = np.zeros(1, dtype=np.int64)
     if method == "ward":
         label = group.cut(k)
         total = generalized_kmeans.totals_within(E, w, label, group.steps)
         medoids = generalized_kmeans.medoids_of(total, label, k)
-        return int(total[medoids].sum()), medoids
-    if k == 1:
-        medoids = np.zeros(1, dtype=np.int64)
-        return int(vertex_substitution.only_medoid(E, w, medoids, group.steps)), medoids
-    if method == "vsh":
-        medoids = np.random.default_rng(seeds).choice(len(w), k, replace=False)
-        return int(vertex_substitution.substitute(E, w, medoids, group.steps)), medoids
-    medoids = generalized_kmeans.k_center(E, w, k, group.steps)
-    return int(generalized_kmeans.alternate(E, w, medoids, group.steps)), medoids
+        loss = total[medoids].sum()
+    elif k == 1:
+        loss = vertex_substitution.only_medoid(E, w, medoids, group.steps)
+    elif method == "vsh":
+        assert starts is not None  # noqa: S101
+        losses = vertex_substitution.substitute(E, w, starts, group.steps)
+        which = int(losses.argmin())
+        loss, medoids = losses[which], starts[which]
+    else:
+        medoids = generalized_kmeans.k_center(E, w, k, group.steps)
+        loss = generalized_kmeans.alternate(E, w, medoids, group.steps)
+    return int(loss), which, np.sort(medoids)
 
 
 def labels_by(group: Group, method: str, medoids: Ints) -> Ints:
@@ -143,14 +162,13 @@ def labels_by(group: Group, method: str, medoids: Ints) -> Ints:
 
 def cluster_in_shards(backend: Backend, n: int, start: Start, seed: int, steps: float) -> Found:
     """The same as `cluster_once`, by all workers together."""
-    seeds = [seed, start.group, start.clusters, start.restart]
-    medoids = np.random.default_rng(seeds).choice(n, start.clusters, replace=False)
-    loss, medoids = substitute_in_shards(backend, n, medoids)
-    medoids = np.sort(medoids)
-    parts = dict(backend.map(partial(nearest_of_block, medoids=medoids), range(blocks_of(n))))
+    found = [substitute_in_shards(backend, n, medoids) for medoids in starts_of(n, start, seed)]
+    which = min(range(start.count), key=lambda one: found[one][0])
+    loss, medoids = found[which][0], np.sort(found[which][1])
+    parts = backend.map_reduce(partial(nearest_of_block, medoids=medoids), range(blocks_of(n)), joined)
     labels = np.concatenate([parts[k] for k in range(len(parts))])
     labels[medoids] = np.arange(len(medoids))
-    return Found(loss / steps, start.restart, medoids, labels)
+    return Found(loss / steps, start.restart + which, medoids, labels)
 
 
 @dataclass(frozen=True)
@@ -183,15 +201,18 @@ def cluster_distances(
     rows only), and the starts follow each other.
     """
     run = run or QuietRun()
+    if method == "vsh" and restarts < 1:
+        raise InputError(f"There must be 1 restart or more, not {restarts}.")
     parts = tuple(groups) if groups is not None else (np.arange(matrix.shape[0]),)
     tries = restarts if method == "vsh" else 1
     starts = [
-        Start(g, k, restart)
+        Start(g, k, restart, min(TOGETHER, most - restart))
         for g, rows in enumerate(parts)
         for k in sorted({min(count, len(rows)) for count in counts}, reverse=True)  # the longest first
-        for restart in range(tries if k > 1 else 1)
+        for most in [tries if k > 1 else 1]
+        for restart in range(0, most, TOGETHER)
     ]
-    state = run.restored()
+    total, state = sum(start.count for start in starts), run.restored()
     done = np.zeros(len(starts), dtype=bool) if state is None else np.array(state["tasks"], dtype=bool)
     best = best_of_state(state)
 
@@ -201,10 +222,11 @@ def cluster_distances(
             best[at] = found
 
     def ledger() -> State:
-        return {"done": int(done.sum()), "tasks": done, **state_of_best(best)}
+        return {"done": how_far()[0], "tasks": done, **state_of_best(best)}
 
     def how_far() -> HowFar:
-        return float(done.sum()), float(len(starts)), f"{method}, start {int(done.sum())}/{len(starts)}"
+        count = sum(start.count for start, was in zip(starts, done, strict=True) if was)
+        return float(count), float(total), f"{method}, start {count}/{total}"
 
     if largest is None:
         backend.share(GroupsRecipe(matrix, parts, w))

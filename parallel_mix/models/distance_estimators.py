@@ -12,8 +12,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
-from parallel_mix.models.hlm import KERNEL, HlmModel, HlmSettings, fit_hlm
+from parallel_mix.models.hlm import KERNEL, HlmModel, HlmSettings, check_classes, fit_hlm
 from parallel_mix.models.squares import HeldSquare
+
+
+def check_symmetric(D: np.ndarray) -> None:
+    """Refuse distances that differ there and back, where the method knows one of both."""
+    if not np.allclose(D, D.T, rtol=1e-6, atol=0.0):
+        raise ValueError("Ward's method needs symmetric distances: take (D + D.T) / 2.")
 
 
 class _OnDistances(BaseEstimator):  # type: ignore[misc]
@@ -37,6 +43,8 @@ class _OnDistances(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"Distances of {D.shape[0]} x {D.shape[1]} are no square matrix.")
         if (D < 0).any():
             raise ValueError("Negative values in data passed as distances.")
+        if np.abs(np.diagonal(D)).max() > 1e-6 * D.max():
+            raise ValueError("The diagonal is not 0: are these similarities? (`parallel-mix distances` converts them.)")
         return D, y
 
     def _new(self, D: Any) -> np.ndarray:
@@ -68,6 +76,8 @@ class _Medoids(ClusterMixin, _OnDistances):  # type: ignore[misc]
         """Cluster the points of a square matrix of distances."""
         D, _ = self._square(D)
         check_counts([self.n_clusters], len(D))
+        if self._method == "ward":
+            check_symmetric(D)
         w = self._weights(sample_weight, D)
         found: dict[int, Clustering] = self._on_backend(
             lambda backend: cluster_distances(
@@ -147,13 +157,16 @@ class _Classifier(ClassifierMixin, _OnDistances):  # type: ignore[misc]
         D, y = self._square(D, y)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
-        w = self._weights(sample_weight, D)
-        if w is not None:
-            numbers[w == 0] = -1
-        found = self._on_backend(lambda backend: fit_hlm(HeldSquare(D), numbers, self._settings(), backend, w=w))
+        w, count = self._weights(sample_weight, D), len(self.classes_)
+        check_classes(numbers if w is None else np.where(w > 0, numbers, -1))
+        if self._settings().clustering == "ward":
+            check_symmetric(D)
+        found = self._on_backend(
+            lambda backend: fit_hlm(HeldSquare(D), numbers, self._settings(), backend, w=w, classes=count)
+        )
         model: HlmModel = found.model
         self.model_, self.centroids_ = model, model.centroids
-        self.errors_ = found.errors
+        self.errors_, self.n_components_ = found.errors, model.count
         return self
 
     def predict_proba(self, D: Any) -> np.ndarray:
@@ -176,7 +189,7 @@ class HLMClassifier(_Classifier):
     Parameters
     ----------
     n_components : int, or a sequence of them
-        Components of each class; of several (0 stands for Kernel HLM) cross-validation chooses.
+        Components of each class; of several (0 or "kernel" stands for Kernel HLM) cross-validation chooses.
     clustering : {"vsh", "gkmeans", "ward"}
     shape : {"common", "class", "grouped"}
         One gamma shape, one for each class, or a few for groups of components.
@@ -191,6 +204,7 @@ class HLMClassifier(_Classifier):
     centroids_ : points of `fit` that are components.
     model_ : scales, shapes and weights.
     errors_ : of the candidates in each fold, where there are several.
+    n_components_ : the number that is used; 0 for Kernel HLM.
     """
 
     def __init__(
@@ -216,6 +230,7 @@ class HLMClassifier(_Classifier):
 
     def _settings(self) -> HlmSettings:
         counts = (self.n_components,) if np.isscalar(self.n_components) else tuple(self.n_components)
+        counts = tuple(KERNEL if count == "kernel" else count for count in counts)
         fixed = self.clustering, self.shape, self.groups, self.restarts, self.folds, self.random_state
         return HlmSettings(tuple(int(count) for count in counts), *fixed)
 

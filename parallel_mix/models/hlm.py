@@ -16,11 +16,12 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.gamma_shape import LARGEST_SHAPE as LARGEST_SHAPE
 from parallel_mix.kernels.gamma_shape import whole_dimension
-from parallel_mix.kernels.hlm_mixture import ClusterSums, estimate, kernel_parameters, log_densities, posteriors
-from parallel_mix.models.distance_clustering import Group, labels_by, one_start
+from parallel_mix.kernels.hlm_mixture import SHAPES, ClusterSums, estimate, kernel_parameters, log_densities, posteriors
+from parallel_mix.models.distance_clustering import CLUSTERINGS, Group, best_of_starts, labels_by, random_starts
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
-from parallel_mix.models.squares import Square
+from parallel_mix.models.squares import HeldSquare, Square
 from parallel_mix.models.tiles import work_off
 
 Ints = np.ndarray
@@ -42,6 +43,7 @@ class HlmSettings:
     seed: int = 0
     kernel_shape: float | None = None  # Kernel HLM's, by hand
     kernel_scale: float | None = None
+    validate: bool = False  # cross-validate a lone candidate, too
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,18 @@ class HlmData:
     """Distances with classes, ready to be cut."""
 
     def __init__(self, recipe: HlmRecipe) -> None:
-        every = np.arange(recipe.matrix.shape[0])
-        self.D = recipe.matrix.among(every, every)
+        n = recipe.matrix.shape[0]
         self.y, self.folds = recipe.y, recipe.folds
-        self.w = np.ones(len(every)) if recipe.w is None else recipe.w
+        self.w = np.ones(n) if recipe.w is None else recipe.w
         self.weighted = recipe.w is not None
+        whole = (recipe.folds >= 0).any()  # every row is asked for in every fold
+        self._matrix: Square = HeldSquare(recipe.matrix.among(np.arange(n), np.arange(n))) if whole else recipe.matrix
+
+    def among(self, rows: Ints, columns: Ints) -> Array:
+        """Distances of some rows to some others, whatever their order."""
+        order = np.argsort(columns)
+        D = self._matrix.among(rows, columns[order])
+        return D if (np.diff(order) > 0).all() else D[:, np.argsort(order)]
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     rows = np.flatnonzero((data.y == part.number) & (data.folds != part.fold))
     if not len(rows):
         return {"rows": rows, "spare": 0.0}
-    D = data.D[np.ix_(rows, rows)]
+    D = data.among(rows, rows)
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
     found: Arrays = {"rows": rows}
     for count in part.counts:
@@ -108,9 +117,10 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
 
 def best_start(group: Group, settings: HlmSettings, k: int, seeds: list[int]) -> Ints:
     """Medoids of the least loss of all starts, in rising order."""
-    tries = settings.restarts if settings.clustering == "vsh" and k > 1 else 1
-    starts = [one_start(group, settings.clustering, k, [*seeds, k, restart]) for restart in range(tries)]
-    return np.sort(min(starts, key=lambda start: start[0])[1])
+    begun = None
+    if settings.clustering == "vsh" and k > 1:
+        begun = random_starts(len(group.w), k, [*seeds, k], 0, settings.restarts)
+    return best_of_starts(group, settings.clustering, k, begun)[2]
 
 
 @dataclass(frozen=True)
@@ -139,35 +149,54 @@ class HlmModel:
         return posteriors(self.log_densities(np.asarray(D, dtype=np.float64) ** 2), self.prior)
 
 
+def kernel_model(parts: Sequence[Arrays], totals: Array, rows: int, settings: HlmSettings) -> HlmModel:
+    """Kernel HLM of all classes from their parts."""
+    spare = np.array([part["spare"] for part in parts])
+    of_class = [part["rows"] for part in parts]
+    nearest = np.concatenate([part["nearest"] for part in parts if "nearest" in part] or [np.empty(0)])
+    s, b = kernel_parameters(nearest, float(filled(spare).mean()), settings.kernel_shape)
+    b = settings.kernel_scale or b
+    m = sum(map(len, of_class))
+    classes = np.repeat(np.arange(len(parts)), [len(one) for one in of_class])
+    weights = np.concatenate([np.full(len(one), 1.0 / max(len(one), 1)) for one in of_class])
+    scales = np.full(m, b), np.full(m, whole_dimension(s)), np.full(m, s)
+    prior, centroids = totals / totals.sum(), np.concatenate(of_class)
+    return HlmModel(KERNEL, prior, centroids, classes, weights, *scales, None, totals, spare, rows)
+
+
+def filled(spare: Array) -> Array:
+    """What stands in where nothing is known of a class: the mean of the others."""
+    some = spare[spare > 0]
+    return np.where(spare > 0, spare, some.mean() if len(some) else 1.0)
+
+
+def mixture_model(
+    sums: ClusterSums, centroids: Ints, totals: Array, spare: Array, rows: int, settings: HlmSettings, count: int
+) -> HlmModel:
+    """A model from the sums of its clusters, class by class."""
+    order = np.argsort(sums.classes, kind="stable")
+    sums = ClusterSums(**{name: getattr(sums, name)[order] for name in ClusterSums.__dataclass_fields__})
+    found = estimate(sums, filled(spare), settings.shape, settings.groups)
+    of_class = np.bincount(sums.classes, weights=sums.sizes, minlength=len(totals))
+    weights = sums.sizes / of_class[sums.classes]
+    scales, prior = (found.b, found.whole, found.s), totals / totals.sum()
+    return HlmModel(count, prior, centroids[order], sums.classes, weights, *scales, sums, totals, spare, rows)
+
+
 def put_together(parts: Sequence[Arrays], count: int, totals: Array, rows: int, settings: HlmSettings) -> HlmModel:
     """The model of all classes from their parts."""
-    spare = np.array([part["spare"] for part in parts])
-    found_spare, prior = spare.copy(), totals / totals.sum()
-    spare[spare == 0] = spare[spare > 0].mean() if (spare > 0).any() else 1.0
     if count == KERNEL:
-        of_class = [part["rows"] for part in parts]
-        nearest = np.concatenate([part["nearest"] for part in parts if "nearest" in part] or [np.empty(0)])
-        s, b = kernel_parameters(nearest, float(spare.mean()))
-        s = settings.kernel_shape or s
-        b = settings.kernel_scale or b
-        m = sum(map(len, of_class))
-        classes = np.repeat(np.arange(len(parts)), [len(one) for one in of_class])
-        weights = np.concatenate([np.full(len(one), 1.0 / max(len(one), 1)) for one in of_class])
-        centroids = np.concatenate(of_class)
-        scales = np.full(m, b), np.full(m, whole_dimension(s)), np.full(m, s)
-        return HlmModel(KERNEL, prior, centroids, classes, weights, *scales, None, totals, found_spare, rows)
-    sums = ClusterSums.joined([sums_of(part, k, count) for k, part in enumerate(parts) if f"{count}/medoids" in part])
-    found = estimate(sums, spare, settings.shape, settings.groups)
-    centroids = np.concatenate([part[f"{count}/medoids"] for part in parts if f"{count}/medoids" in part])
-    total = np.bincount(sums.classes, weights=sums.sizes, minlength=len(parts))
-    weights = sums.sizes / total[sums.classes]
-    scales = found.b, found.whole, found.s
-    return HlmModel(count, prior, centroids, sums.classes, weights, *scales, sums, totals, found_spare, rows)
+        return kernel_model(parts, totals, rows, settings)
+    some = [(k, part) for k, part in enumerate(parts) if f"{count}/medoids" in part]
+    sums = ClusterSums.joined([sums_of(part, k, f"{count}/") for k, part in some])
+    centroids = np.concatenate([part[f"{count}/medoids"] for _, part in some])
+    spare = np.array([part["spare"] for part in parts])
+    return mixture_model(sums, centroids, totals, spare, rows, settings, count)
 
 
-def sums_of(part: Arrays, number: int, count: int) -> ClusterSums:
+def sums_of(part: Arrays, number: int, prefix: str = "") -> ClusterSums:
     """The sums of one class's clusters."""
-    values = {name: np.asarray(part[f"{count}/{name}"]) for name in FIELDS}
+    values = {name: np.asarray(part[prefix + name]) for name in FIELDS}
     return ClusterSums(classes=np.full(len(values["sizes"]), number), **values)
 
 
@@ -179,7 +208,7 @@ def wrong_in_fold(data: HlmData, task: tuple[int, list[HlmModel]]) -> Array:
         return np.full(len(models), np.nan)
     return np.array(
         [
-            np.mean(model.posteriors(data.D[np.ix_(rows, model.centroids)]).argmax(axis=1) != data.y[rows])
+            np.mean(model.posteriors(data.among(rows, model.centroids)).argmax(axis=1) != data.y[rows])
             for model in models
         ]
     )
@@ -197,12 +226,20 @@ def stratified_folds(y: Ints, folds: int, seed: int) -> Ints:
     return found
 
 
+def posteriors_in_fold(data: HlmData, task: tuple[int, HlmModel]) -> tuple[Ints, Array]:
+    """A fold's rows, and their posteriors by a model that has not seen them."""
+    fold, model = task
+    rows = np.flatnonzero((data.folds == fold) & (data.y >= 0))
+    return rows, model.posteriors(data.among(rows, model.centroids))
+
+
 @dataclass(frozen=True)
 class HlmFit:
-    """A model, and what cross-validation said of the candidates (candidates, folds)."""
+    """A model; of cross-validation the errors (candidates, folds), and the chosen one's posteriors of rows held out."""
 
     model: HlmModel
-    errors: Array | None
+    errors: Array | None = None
+    held_out: Array | None = None
 
 
 def fit_hlm(
@@ -219,29 +256,30 @@ def fit_hlm(
     With `classes` there are so many, though there may be no rows of some.
     """
     run = run or QuietRun()
+    check_settings(settings)
+    if w is not None:
+        y = np.where(w > 0, y, -1)
     if not classes:
         check_classes(y)
+    if (settings.validate or len(settings.components) > 1) and settings.folds > (y >= 0).sum():
+        raise InputError(f"{settings.folds} folds of {int((y >= 0).sum())} rows: there cannot be more folds than rows.")
     candidates, count = settings.components, max(classes, int(y.max()) + 1)
-    folds = stratified_folds(y, settings.folds, settings.seed) if len(candidates) > 1 else np.full(len(y), -2)
+    crossed = settings.validate or len(candidates) > 1
+    folds = stratified_folds(y, settings.folds, settings.seed) if crossed else np.full(len(y), -2)
     folds = np.where((y >= 0) & (folds == -2), -3, folds)
-    used = range(settings.folds) if len(candidates) > 1 else ()
+    used = range(settings.folds) if crossed else ()
     tasks = [Part(fold, number, candidates) for fold in (*used, -1) for number in range(count)]
     parts = parts_of_state(run.restored())
     done = np.array([k in parts for k in range(len(tasks))])
     backend.share(HlmRecipe(matrix, y, w, folds))
 
-    def keep(number: int, part: Arrays) -> None:
-        parts[number] = part
-
     def ledger() -> State:
-        return {"done": int(done.sum())} | {
-            f"part/{number}/{name}": value for number, part in parts.items() for name, value in part.items()
-        }
+        return state_of_parts(parts, int(done.sum()))
 
     def how_far() -> HowFar:
         return float(done.sum()), float(len(tasks)), f"HLM, class and fold {int(done.sum())}/{len(tasks)}"
 
-    work_off(backend, run, partial(fit_part, settings=settings), tasks, done, keep, ledger, how_far)
+    work_off(backend, run, partial(fit_part, settings=settings), tasks, done, parts.__setitem__, ledger, how_far)
 
     def model_of(fold: int, candidate: int) -> HlmModel:
         chosen = [parts[k] for k, task in enumerate(tasks) if task.fold == fold]
@@ -249,15 +287,24 @@ def fit_hlm(
         totals = np.array([weight[part["rows"]].sum() for part in chosen])
         return put_together(chosen, candidate, totals, len(y), settings)
 
-    if len(candidates) == 1:
-        return HlmFit(model_of(-1, candidates[0]), None)
+    if not crossed:
+        return HlmFit(model_of(-1, candidates[0]))
     trials = [(fold, [model_of(fold, candidate) for candidate in candidates]) for fold in used]
     errors = np.empty((len(candidates), len(trials)))
     for fold, wrong in backend.map(wrong_in_fold, trials):
         errors[:, fold] = wrong
     means = np.nanmean(errors, axis=1)
     order = sorted(range(len(candidates)), key=lambda c: (round(means[c], 12), candidates[c] or np.inf))
-    return HlmFit(model_of(-1, candidates[order[0]]), errors)
+    held_out = np.full((len(y), count), np.nan)
+    for _, (rows, found) in backend.map(posteriors_in_fold, [(fold, models[order[0]]) for fold, models in trials]):
+        held_out[rows] = found
+    return HlmFit(model_of(-1, candidates[order[0]]), errors, held_out)
+
+
+def state_of_parts(parts: dict[int, Arrays], done: int) -> State:
+    """Parts as arrays with names."""
+    named = {f"part/{number}/{name}": value for number, part in parts.items() for name, value in part.items()}
+    return {"done": done} | named
 
 
 def parts_of_state(state: State | None) -> dict[int, Arrays]:
@@ -268,6 +315,22 @@ def parts_of_state(state: State | None) -> dict[int, Arrays]:
             _, number, rest = name.split("/", 2)
             found.setdefault(int(number), {})[rest] = value
     return found
+
+
+def check_settings(settings: HlmSettings) -> None:
+    """Refuse what no model can be made by."""
+    if settings.clustering not in CLUSTERINGS:
+        raise InputError(f"There is no clustering {settings.clustering!r}: use {', '.join(CLUSTERINGS)}.")
+    if settings.shape not in SHAPES:
+        raise InputError(f"There is no shape {settings.shape!r}: use {', '.join(SHAPES)}.")
+    if not settings.components or min(settings.components) < 0:
+        raise InputError(f"Components must be numbers of 1 or more, or 0 for a kernel; not {settings.components}.")
+    for name, least in (("groups", 1), ("restarts", 1), ("folds", 2)):
+        if getattr(settings, name) < least:
+            raise InputError(f"There must be {least} {name} or more, not {getattr(settings, name)}.")
+    for name in ("kernel_shape", "kernel_scale"):
+        if (value := getattr(settings, name)) is not None and not value > 0:
+            raise InputError(f"The {name.replace('_', ' ')} must be above 0, not {value:g}.")
 
 
 def check_classes(y: Ints) -> None:

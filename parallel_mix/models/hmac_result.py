@@ -99,15 +99,15 @@ class HmacResult:
         """Clusters of more than one row at each level; equal rows count once, rows of no weight not at all."""
         return [count for first, last, count in self.plateaus for _ in range(first, last + 1)]
 
-    def agreement(self, known: list[str]) -> str:
-        """A line on how the levels agree with known classes."""
+    def agreement(self, known: np.ndarray, some: np.ndarray) -> str:
+        """A line on how the levels agree with the classes of those rows (`some`) of which they are known."""
         from sklearn.metrics import adjusted_rand_score
 
-        scores = [adjusted_rand_score(known, level.labels) for level in self.levels]
+        scores = [adjusted_rand_score(known[some], level.labels[some]) for level in self.levels]
         shown = self.default_level
         best = max(range(len(scores)), key=lambda level: (scores[level], level == shown))
         return (
-            f"agreement with the {len(set(known))} known classes (adjusted Rand index): "
+            f"agreement with the {len(set(known[some]))} known classes (adjusted Rand index): "
             f"{scores[shown]:.3f} at level {shown}; best {scores[best]:.3f} at level {best}"
         )
 

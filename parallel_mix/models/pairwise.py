@@ -49,8 +49,8 @@ def pairwise(
     Y: Any = None,
     metric: str | Function = "euclidean",
     *,
-    p: float = 2.0,
-    sigma: float = 1.0,
+    p: float | None = None,
+    sigma: float | None = None,
     y: Any = None,
     symmetric: bool = False,
     backend: Backend | None = None,
@@ -65,20 +65,40 @@ def pairwise(
     """
     if backend is not None and not isinstance(backend, Backend):
         raise InputError(f"backend must be one that runs, such as DaskBackend(workers=4), not {backend!r}.")
+    if not (callable(metric) or isinstance(metric, str)):
+        raise InputError(f"metric must be a name or a function of two rows, not {metric!r}.")
+    for name, given, only in (
+        ("p", p is not None, metric == "minkowski"),
+        ("sigma", sigma is not None, metric == "gaussian"),
+        ("y", y is not None, metric == "vdm"),
+        ("symmetric", symmetric, callable(metric) or ":" in metric),
+    ):
+        if given and not only:
+            raise InputError(f"{name}= does nothing for the metric {metric!r}: leave it out.")
     old, new = things_of(X if Y is None else Y, None if Y is None else X, metric, y)
     shape = len(old if new is None else new), len(old)
     if out is None:
         out = np.empty(shape)
+    elif not hasattr(out, "shape") or not hasattr(out, "dtype"):
+        raise InputError(f"out must be an array or an HDF5 dataset of shape {shape}, not {type(out).__name__}.")
+    elif not is_writable(out):
+        raise InputError("out cannot be written to: it is read-only.")
     elif tuple(out.shape) != shape or out.dtype not in (np.float32, np.float64):
         what = f"shape {tuple(out.shape)} and type {out.dtype}"
         raise InputError(f"out has {what}, the distances have {shape} and are float64 or float32.")
-    chosen = metric_for(metric, old, new, p, sigma, symmetric)
+    chosen = metric_for(metric, old, new, 2.0 if p is None else p, 1.0 if sigma is None else sigma, symmetric)
     home = Assigned(out)
     with SerialBackend(forked=not chosen.frees_lock) if backend is None else contextlib.nullcontext(backend) as used:
         within = isinstance(used, SerialBackend) and not used.forked
         recipe = PairsRecipe(Held(old), None if new is None else Held(new), chosen, home if within else None)
         compute_tiles(recipe, used, home=home)
     return out
+
+
+def is_writable(out: Any) -> bool:
+    """False for an array, or a dataset of an HDF5 file, that is there to be read only."""
+    flags, file = getattr(out, "flags", None), getattr(out, "file", None)
+    return bool(getattr(flags, "writeable", True)) and getattr(file, "mode", "") != "r"
 
 
 def input_kind(metric: str | Function) -> str:
@@ -140,6 +160,19 @@ def is_known(y: Any) -> np.ndarray:
     )
 
 
+def class_names(y: Any) -> np.ndarray:
+    """Classes as texts: whole numbers as such, whatever they were stored as; '' where a class is not known."""
+    values = np.asarray(y)
+    if values.dtype.kind == "f":
+        known = np.isfinite(values)
+        whole = (values[known] == np.round(values[known])).all()
+        texts = [str(int(value)) if whole else str(value) for value in values[known]]
+        found = np.full(len(values), "", dtype=object)
+        found[known] = texts
+        return found.astype(str)
+    return np.where(is_known(values), values.astype(str), "")
+
+
 def check_alike(X: Any, Y: Any, what: str = "columns") -> None:
     """Refuse new things of another width than the old."""
     if Y is not None and Y.shape[1] != X.shape[1]:
@@ -166,6 +199,9 @@ def metric_for(
         imported(metric)
         return CallableMetric(metric, symmetric)
     name = "sqeuclidean" if kind == "categories" else metric
+    vector_distances.check_directions(name, X, "" if Y is None else "the second table")
+    if Y is not None:
+        vector_distances.check_directions(name, Y, "the first table")
     return vector_distances.vector_metric(name, X if Y is None else np.concatenate([X, Y]), p, sigma)
 
 

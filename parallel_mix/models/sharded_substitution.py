@@ -63,12 +63,17 @@ def judge_some(shards: Shards, number: int, medoids: Ints, candidates: tuple[int
     return out
 
 
-def nearest_of_block(shards: Shards, number: int, medoids: Ints) -> Ints:
-    """The nearest medoid of each row of a block."""
+def nearest_of_block(shards: Shards, number: int, medoids: Ints) -> dict[int, Ints]:
+    """The nearest medoid of each row of a block, by its number."""
     near = np.ascontiguousarray(shards.block(number)[:, medoids])
     first, second = np.empty(len(near), dtype=np.int64), np.empty(len(near), dtype=np.int64)
     nearest_two(near, first, second)
-    return first
+    return {number: first}
+
+
+def joined(one: dict[int, Ints], other: dict[int, Ints]) -> dict[int, Ints]:
+    """What blocks say, together: a sum, so that each worker is asked for the blocks that it has."""
+    return one | other
 
 
 def blocks_of(n: int) -> int:

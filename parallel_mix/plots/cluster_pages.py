@@ -16,6 +16,8 @@ from parallel_mix.store.cluster_files import StoredClustering, read_clusterings
 from parallel_mix.store.results import read_source
 from parallel_mix.store.stored_matrix import matrix_at
 
+MOST_LISTED = 24
+
 
 def plot_clusters(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """A map of each clustering (from the distances, where they still are), and losses where there are several."""
@@ -47,11 +49,18 @@ def _draw_map(Z: Any, shares: Any, labels: Any, centroids: Any, one: StoredClust
         here, styled = labels == cluster, cluster < MOST_STYLES
         colour = COLOURS[cluster % len(COLOURS)] if styled else GREY
         marker = MARKERS[(cluster + cluster // len(COLOURS)) % len(MARKERS)] if styled else "."
-        label = f"{cluster}: {one.sizes[cluster]:,}" if cluster < 12 else None
+        of = f" {one.classes[cluster][:16]}" if one.classes is not None else ""
+        label = f"{cluster}{of}: {one.sizes[cluster]:,}" if cluster < MOST_LISTED else None
         axes.scatter(Z[here, 0], Z[here, 1], s=14, color=colour, marker=marker, linewidths=0, alpha=0.75, label=label)
     axes.scatter(Z[centroids, 0], Z[centroids, 1], s=70, color="black", marker="+", linewidths=1.5, label="medoids")
+    more = "" if one.count <= MOST_LISTED else f"\n(the first {MOST_LISTED} of {one.count})"
     axes.legend(
-        title="cluster: rows", fontsize=8, title_fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5)
+        title=f"cluster: rows{more}",
+        fontsize=8,
+        title_fontsize=8,
+        frameon=False,
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
     )
     axes.set_aspect("equal", "datalim")
     axes.set_xlabel(f"first coordinate ({shares[0]:.0%} of all)")
@@ -67,6 +76,8 @@ def _draw_losses(found: list[StoredClustering]) -> Any:
     axes.plot([one.count for one in found], [one.loss for one in found], marker="o", color=COLOURS[0], linewidth=1.2)
     axes.set_xlabel("clusters")
     axes.set_ylabel("total distance to the medoids")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.margins(x=0.04)
     axes.set_ylim(bottom=0)
     axes.set_title("What each more cluster brings")
     tidy(axes)

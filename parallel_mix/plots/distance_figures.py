@@ -37,7 +37,8 @@ def draw_matrix(D: Array, rows: Classes | None, columns: Classes | None, own: bo
     if not own:
         axes.set_ylabel("new")
         axes.set_xlabel("old")
-    axes.set_title(f"Distances ({what}), {about}" + (", like beside like" if own else ""))
+    order = "" if not own else ", like beside like" if rows is None else ", class by class"
+    axes.set_title(f"Distances ({what}), {about}{order}")
     return figure
 
 
@@ -82,7 +83,10 @@ def draw_map(Z: Array, shares: Array, y: Classes | None) -> Any:
                 color=COLOURS[number % len(COLOURS)] if styled else GREY,
                 marker=MARKERS[(number + number // len(COLOURS)) % len(MARKERS)] if styled else ".",
             )  # fmt: skip
-        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        count = len(np.unique(y))
+        title = f"the first {MOST_CLASSES} of {count}" if count > MOST_CLASSES else None
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        axes.legend(frameon=False, fontsize=8, title=title, title_fontsize=8, **place)
     axes.set_aspect("equal", "datalim")
     axes.set_xlabel(f"first coordinate ({shares[0]:.0%} of all)")
     axes.set_ylabel(f"second coordinate ({shares[1]:.0%} of all)")

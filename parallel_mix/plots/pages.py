@@ -8,6 +8,7 @@ from pathlib import Path
 from parallel_mix.errors import InputError
 from parallel_mix.plots.cluster_pages import plot_clusters
 from parallel_mix.plots.distance_pages import plot_distances, plot_neighbours
+from parallel_mix.plots.hlm_pages import plot_hlm
 from parallel_mix.plots.hmac_pages import LevelChoices, plot_hmac
 from parallel_mix.store.results import kind_of
 
@@ -16,6 +17,7 @@ PLAIN: dict[str, Callable[[Path, Path, tuple[str, ...]], list[Path]]] = {
     "distances": plot_distances,
     "neighbours": plot_neighbours,
     "clusters": plot_clusters,
+    "hlm": plot_hlm,
 }
 
 

@@ -12,6 +12,11 @@ from parallel_mix.store.tables import Selection, Table, as_numbers, column_numbe
 
 
 def read_npy(path: Path, selection: Selection) -> Table:
+    for asked in (selection.labels, selection.row_names, selection.weights):
+        if asked:
+            raise UnknownNameError(
+                f"{path} has no {asked!r}: an npy file holds one array alone; use npz or HDF5.", asked
+            )
     return Table(as_numbers(load(path), "The array", path, selection.kind), path)
 
 

@@ -27,7 +27,7 @@ A_WHILE = 60.0
 """Seconds without a word after which a run that is said to be under way is taken to be dead."""
 LIKELY_ALIVE = 8.0
 ASK_EVERY = 0.1
-LAYOUT = 3
+LAYOUT = 4
 """Of the states in checkpoints; to be raised with any change of them, so that an older one is refused in words."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
@@ -214,14 +214,17 @@ class KeptRun:
                 kept = json.loads(file.attrs["identity"])
             except (KeyError, ValueError) as error:
                 raise InputError(f"{self.checkpoint} is no checkpoint of ours. Use --fresh to begin anew.") from error
+            keys = sorted({*kept, *self.identity})
             differences = [
-                "the data differ" if key == "data" else f"{key} was {kept.get(key)}, is {self.identity.get(key)}"
-                for key in sorted({*kept, *self.identity})
+                difference(key, kept.get(key), self.identity.get(key))
+                for key in keys
                 if kept.get(key) != self.identity.get(key)
             ]
-            if differences:
+            differences = list(filter(None, differences))
+            if kept != self.identity:
+                words = "; ".join(differences) or "it differs"
                 raise InputError(
-                    f"{self.checkpoint} belongs to another run: {'; '.join(differences)}. Use --fresh to begin anew, "
+                    f"{self.checkpoint} belongs to another run: {words}. Use --fresh to begin anew, "
                     "or another output name."
                 )
             self.progress.earlier = float(file.attrs.get("elapsed", 0.0))
@@ -230,6 +233,27 @@ class KeptRun:
                 lambda name, item: state.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
             )
             return state
+
+
+DIGESTS = {
+    "data": "the data differ",
+    "old": "the second table differs",
+    "classes": "the classes differ",
+    "model": "the model differs",
+    "file of the function": "the function has changed",
+}
+"""What parts of an identity that are digests stand for."""
+
+
+def difference(key: str, was: Any, now: Any) -> str:
+    """How a run differs from the one that a checkpoint belongs to; '' where that follows from something else."""
+    if key == "offset" or (key in DIGESTS and None in (was, now)):
+        return ""
+    if key in DIGESTS:
+        return DIGESTS[key]
+    if now is None:
+        return f"{key} was {was}"
+    return f"{key} is {now}" if was is None else f"{key} was {was}, is {now}"
 
 
 class WatchedRun(KeptRun):

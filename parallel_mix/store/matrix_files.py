@@ -28,7 +28,7 @@ from parallel_mix.store.atomic import explain, sync_folder
 from parallel_mix.store.results import FORMAT, Tree, put_tree
 
 DATASET = "distances"
-RESERVE = 4 * 2**20
+RESERVE = 2**18
 """Room for what is added at last, names and classes apart: the HDF5 library does not survive a disk that is full."""
 
 
@@ -110,10 +110,16 @@ def check_room(output: Path, shape: tuple[int, int], dtype: str, more: int) -> N
     free = found.f_bavail * found.f_frsize
     if needed > free:
         raise InputError(
-            f"A matrix of {shape[0]:,} x {shape[1]:,} {dtype} needs {needed / 2**30:,.2f} GiB, and the disk of "
-            f"{output.absolute().parent} has {free / 2**30:,.2f} GiB free. "
+            f"A matrix of {shape[0]:,} x {shape[1]:,} {dtype} needs {as_bytes(needed)}, and the disk of "
+            f"{output.absolute().parent} has {as_bytes(free)} free. "
             + ("Take --single, --knn, or another folder." if dtype == "float64" else "Take --knn, or another folder.")
         )
+
+
+def as_bytes(count: int) -> str:
+    """A number of bytes in a unit that shows it."""
+    unit = next((unit for unit in ("GiB", "MiB") if count >= 2 ** {"GiB": 30, "MiB": 20}[unit]), "KiB")
+    return f"{count / 2 ** {'GiB': 30, 'MiB': 20, 'KiB': 10}[unit]:,.1f} {unit}"
 
 
 def plan(output: Path, shape: tuple[int, int], dtype: str) -> tuple[int, bytes]:
@@ -152,6 +158,13 @@ def lay_out(matrix: MatrixFile, header: bytes, more: int) -> None:
     except OSError as error:
         path.unlink(missing_ok=True)
         raise InputError(explain(error, path)) from error
+
+
+def is_whole(matrix: MatrixFile) -> bool:
+    """True where the unfinished file is there, with room for the whole matrix."""
+    path = Path(matrix.path)
+    size = matrix.offset + matrix.shape[0] * matrix.shape[1] * np.dtype(matrix.dtype).itemsize
+    return path.exists() and path.stat().st_size >= size
 
 
 def take_up(matrix: MatrixFile, header: bytes) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,18 +46,23 @@ class StoredMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: Any) -> Array:
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
         path = Path(self.path)
         with opened(path) as file:
             if stamp_of(path) != self.stamp:
                 raise InputError(f"{path} has changed since the run began: begin anew with --fresh.")
-            return floating(file[self.dataset][key])
+            yield file[self.dataset]
+
+    def __getitem__(self, key: Any) -> Array:
+        with self._opened() as dataset:
+            return floating(dataset[key])
 
     @property
     def rounding(self) -> float:
         """Of its entries, relative, some over."""
-        with opened(Path(self.path)) as file:
-            kind = file[self.dataset].dtype
+        with self._opened() as dataset:
+            kind = dataset.dtype
         return 4.0 * float(np.finfo(kind).eps) if kind.kind == "f" else 1e-15
 
     def rows(self, start: int, stop: int) -> Array:
@@ -64,8 +71,7 @@ class StoredMatrix:
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns, in rising order."""
-        with opened(Path(self.path)) as file:
-            dataset = file[self.dataset]
+        with self._opened() as dataset:
             if len(rows) == len(columns) == self.shape[0] == self.shape[1]:
                 return floating(dataset[()])
             return np.stack([floating(dataset[int(k)])[columns] for k in rows])
@@ -84,13 +90,15 @@ class Survey:
     lowest: float
     lowest_at: tuple[int, int]
     highest: float
+    diagonal: float = 0.0  # largest magnitude on it, where the matrix is square
+    diagonal_at: int = 0
 
 
 def survey(matrix: Array | StoredMatrix, path: Path) -> Survey:
     """Look at all entries, as they are stored; what is NaN or infinite is refused."""
     n, m = matrix.shape
     sha = hashlib.sha256(repr((n, m)).encode())
-    lowest, place, highest = np.inf, (0, 0), -np.inf
+    lowest, place, highest, diagonal, at = np.inf, (0, 0), -np.inf, 0.0, 0
     step = max(ENTRIES_AT_ONCE // max(m, 1), 1)
     for a in range(0, n, step):
         rows = np.ascontiguousarray(matrix[a : a + step])
@@ -102,15 +110,22 @@ def survey(matrix: Array | StoredMatrix, path: Path) -> Survey:
         if rows.flat[k] < lowest:
             lowest, place = float(rows.flat[k]), (a + k // m, k % m)
         highest = max(highest, float(rows.max()))
-    return Survey(sha.hexdigest(), lowest, place, highest)
+        if n == m:
+            own = np.abs(np.diagonal(rows, a))
+            if len(own) and own.max() > diagonal:
+                diagonal, at = float(own.max()), a + int(own.argmax())
+    return Survey(sha.hexdigest(), lowest, place, highest, diagonal, at)
 
 
-def read_matrix(path: Path, selection: Selection) -> Table:
+def read_matrix(path: Path, selection: Selection, least_rows: int = 2) -> Table:
     """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed."""
     if path.suffix.lower() not in HDF5_ENDINGS:
-        table = read_table(path, Selection(selection.dataset, selection.weights, selection.labels, selection.row_names))
+        plain = Selection(selection.dataset, selection.weights, selection.labels, selection.row_names)
+        table = read_table(path, plain, least_rows)
         matrix: Array | StoredMatrix = table.X
-        parts: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w}
+        parts: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w, "columns": table.columns}
+        if selection.kind == "matrix" and table.rows is None:
+            parts["rows"] = table.columns  # the names of a header
     else:
         with opened(path) as file:
             name = matrix_in(file, selection.dataset, path)
@@ -121,7 +136,7 @@ def read_matrix(path: Path, selection: Selection) -> Table:
                 parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
                 check_weights(parts["w"], file[name].shape[0], path)
         matrix = StoredMatrix.of(path, name)
-        parts.pop("columns", None)
+        parts.pop("columns", None)  # of what the distances were made from
     if selection.kind == "matrix" and (matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]):
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
     return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=survey(matrix, path), **parts)

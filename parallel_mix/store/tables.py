@@ -104,11 +104,13 @@ def _read(path: Path, selection: Selection, least_rows: int) -> Table:
     if selection.kind == "signatures":
         from parallel_mix.store.signature_files import read_signatures
 
-        return read_signatures(path, selection)
+        table = read_signatures(path, selection)
+        check_count(table.count, least_rows, path, "signature")
+        return table
     if selection.kind in ("matrix", "rectangle"):
         from parallel_mix.store.stored_matrix import read_matrix
 
-        table = read_matrix(path, selection)
+        table = read_matrix(path, selection, least_rows)
         check_count(table.count, least_rows, path)
         return table
     if selection.kind == "texts":
@@ -201,9 +203,9 @@ def check_table(table: Table, least_rows: int = 2) -> None:
         check_weights(table.w, n, path)
 
 
-def check_count(n: int, least: int, path: Path) -> None:
+def check_count(n: int, least: int, path: Path, thing: str = "row") -> None:
     if n < least:
-        raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least {least} are needed.")
+        raise InputError(f"{path} has {n} {thing}{'s' if n != 1 else ''}: at least {least} are needed.")
 
 
 def check_finite(X: Array, path: Path | str, columns: list[str] | None = None, first_row: int = 0) -> None:
@@ -234,9 +236,9 @@ def check_weights(w: Array, n: int, path: Path | str) -> None:
 
 def digest(table: Table) -> str:
     """Identity of the numbers, whatever file they came in."""
-    if table.survey is not None:
-        return str(table.survey.digest)
     sha = hashlib.sha256(repr(table.X.shape).encode())
+    if table.survey is not None:
+        sha.update(table.survey.digest.encode())
     for text in table.texts or []:
         sha.update(f"{len(text)}:{text}".encode())
     for start in range(0, len(table.X), ROWS_A_CHECK):

@@ -130,6 +130,32 @@ def test_killed_and_gone_on_with(tmp_path: Path, backend: str) -> None:
     assert_same_result(tmp_path / "whole.h5", out)
 
 
+@pytest.mark.parametrize("change", ["weights", "classes", "shard"])
+def test_what_decides_a_run_is_in_its_checkpoint(tmp_path: Path, change: str) -> None:
+    rows, r = blobs(2000, 6, 9), np.random.default_rng(0)
+    first = {"distances": cdist(rows, rows), "v": np.ones(2000), "y": np.arange(2000) % 2}
+    other = first | {"v": r.uniform(0.5, 2.0, 2000), "y": r.integers(0, 2, 2000)}
+    for name, data in (("first", first), ("other", other)):
+        np.savez(tmp_path / f"{name}.npz", **data)
+    more = {"weights": ["--weights", "v"], "classes": ["--by-class", "y"], "shard": []}[change]
+    words = ["--clusters", "70", "--restarts", "301", "-o", tmp_path / "C.h5", *more]
+    command = [BIN / "parallel-mix", "cluster", tmp_path / "first.npz", *words, "--checkpoint-every", "0"]
+    process = subprocess.Popen(list(map(str, command)), env=environment(), stderr=subprocess.DEVNULL)
+    kept = tmp_path / "C.h5.checkpoint"
+    while not kept.exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.terminate()
+    process.wait()
+    assert kept.exists()
+    if change == "shard":  # is the same run another way
+        done = parallel_mix("cluster", tmp_path / "first.npz", *words, "--shard", "--dry-run")
+        assert done.returncode == 0, done.stderr
+        return
+    done = parallel_mix("cluster", tmp_path / "other.npz", *words)
+    assert done.returncode == 2, done.stderr
+    assert "belongs to another run" in done.stderr
+
+
 BAD = {
     "too many": (["D.h5", "--clusters", "701"], "701 clusters of 700 points: there must be from 1 to 700"),
     "none": (["D.h5", "--clusters", "0"], "clusters"),

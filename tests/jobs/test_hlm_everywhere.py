@@ -45,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(path / "one.npz", distances=D, y=np.zeros(300))
     np.savez(path / "some.npz", distances=D, y=np.where(np.arange(300) < 5, "", Y))
     np.savez(path / "none.npz", distances=D)
+    np.savez(path / "skew.npz", distances=np.triu(D) + D, y=Y)
     return path
 
 
@@ -114,10 +115,14 @@ def test_killed_and_gone_on_with(tmp_path: Path) -> None:
 
 
 BAD = {
+    "weights of kept rows": (["D.h5", "--keep", "--weights", "w"], "--keep knows no weights"),
+    "seed": (["D.h5", "--seed", "-1"], "must be a whole number of 0 or more"),
+    "skew for Ward": (["skew.npz", "--clustering", "ward"], "is not symmetric .* as Ward's method needs it"),
+    "skew to keep": (["skew.npz", "--keep"], "is not symmetric .* as --keep needs it"),
     "two ways": (["D.h5", "--kernel", "--components", "3"], "are two ways to say one thing"),
     "no such number": (["D.h5", "--select", "1..x"], "takes numbers, ranges and `kernel`"),
     "backwards": (["D.h5", "--select", "5..2"], "takes numbers, ranges"),
-    "one fold": (["D.h5", "--select", "1,2", "--folds", "1"], "must be 2 or more"),
+    "one fold": (["D.h5", "--select", "1,2", "--folds", "1"], "must be 2 folds or more"),
     "scale of no kernel": (["D.h5", "--kernel-scale", "3"], "are for --kernel"),
     "no scale": (["D.h5", "--kernel", "--kernel-scale", "0"], "must be above 0"),
     "one class": (["one.npz"], "All rows are of one class"),
@@ -188,6 +193,78 @@ def test_a_model_grows_alike_everywhere(batches: Path, tmp_path: Path, scheme: s
         np.testing.assert_allclose(file["hlm/prior"][:].sum(), 1.0)
     done = parallel_mix("predict", out, batches / "D-all.h5", "-o", tmp_path / "p.csv")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_model_grows_in_place_and_knows_its_batches(batches: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.h5"
+    words = [
+        "hlm",
+        "fit",
+        batches / "D-old.h5",
+        "-o",
+        model,
+        "--select",
+        "3",
+        "--folds",
+        "3",
+        "--restarts",
+        "2",
+        "--keep",
+    ]
+    assert parallel_mix(*words).returncode == 0
+    done = parallel_mix("hlm", "update", model, batches / "D-more-all.h5", "--scheme", "2")
+    assert done.returncode == 0, done.stderr
+    assert "before it saw them the model put" in done.stderr
+    with h5py.File(model) as file:
+        assert list(file["hlm/history/schemes"]) == [0, 2]
+        assert list(file["hlm/history/rows"]) == [180, 300]
+        assert (file["hlm/history/errors"][:] < 1).all()
+        before = file["hlm/components/b"][:]
+    again = parallel_mix("hlm", "update", model, batches / "D-more-all.h5", "--scheme", "2")
+    assert again.returncode == 2
+    assert "already, as its batch 1" in again.stderr
+    twice = parallel_mix("hlm", "update", model, batches / "D-more.h5")
+    assert twice.returncode == 2
+    assert re.search(r"Row 'row 1\d\d' of .* \(120 of 120\) is in .* already", twice.stderr), twice.stderr
+    with h5py.File(model) as file:
+        np.testing.assert_array_equal(file["hlm/components/b"][:], before)
+    assert parallel_mix("plot", model, "-o", tmp_path / "figures", "--format", "png").returncode == 0
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"history.png"}
+
+
+def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
+    words = ["hlm", "fit", folder / "D.h5", "-o", tmp_path / "m.h5", "--select", "2,4,kernel", "--folds", "3"]
+    assert parallel_mix(*words).returncode == 0
+    for where in ("one", "two"):
+        done = parallel_mix("plot", tmp_path / "m.h5", "-o", tmp_path / where, "--format", "png")
+        assert done.returncode == 0, done.stderr
+    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert set(found) == {"selection.png", "calibration.png", "map.png"}
+    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+
+
+def test_an_update_stopped_and_gone_on_with(tmp_path: Path) -> None:
+    X, y = blobs(3000, 6, 9), np.arange(3000) % 40
+    past, new = np.arange(1800), np.arange(1800, 3000)
+    np.savez(tmp_path / "old.npz", distances=cdist(X[past], X[past]), y=y[past])
+    np.savez(tmp_path / "more.npz", distances=cdist(X[new], X), y=y[new])
+    words = ["hlm", "fit", tmp_path / "old.npz", "-o", tmp_path / "model.h5", "--keep", "--restarts", "600"]
+    assert parallel_mix(*words).returncode == 0
+    words = ["hlm", "update", tmp_path / "model.h5", tmp_path / "more.npz", "--scheme", "2", "--components", "9"]
+    assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
+    out = tmp_path / "out.h5"
+    command = [str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), "--checkpoint-every", "0", "--threads", "1"]
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL)
+    kept = out.with_name("out.h5.checkpoint")
+    while not kept.exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    assert not out.exists()
+    done = parallel_mix(*words, "-o", out, backend="mpi2")
+    assert done.returncode == 0, done.stderr
+    assert "Going on from" in done.stderr
+    assert_same_result(tmp_path / "whole.h5", out)
 
 
 def test_an_update_says_what_it_needs(batches: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def loss_of(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> float:
 def vsh(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> tuple[float, np.ndarray]:
     E, found = np.ascontiguousarray(D.T), medoids.astype(np.int64).copy()
     steps = steps_of(w, float(E.max()))
-    loss = substitute(E, w, found, steps) if len(found) > 1 else only_medoid(E, w, found, steps)
+    loss = substitute(E, w, found[None], steps)[0] if len(found) > 1 else only_medoid(E, w, found, steps)
     return loss / steps, found
 
 

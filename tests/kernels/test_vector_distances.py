@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import InputError
-from parallel_mix.kernels.vector_distances import BY_PRODUCT, METRICS, VectorMetric, vector_metric
+from parallel_mix.kernels.vector_distances import BY_PRODUCT, METRICS, VectorMetric, check_directions, vector_metric
 from tests.conftest import blobs
 
 
@@ -96,6 +96,7 @@ def test_a_tight_cloud_far_from_the_rest_is_taken_as_differences() -> None:
 )
 def test_where_a_metric_is_not_defined(name: str, X: np.ndarray, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
+        check_directions(name, X)
         vector_metric(name, X)
 
 

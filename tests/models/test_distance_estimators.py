@@ -69,6 +69,43 @@ def test_bad_distances_are_sentences(estimator: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (HLMClassifier(clustering="vhs"), "no clustering 'vhs'"),
+        (HLMClassifier(shape="any"), "no shape 'any'"),
+        (HLMClassifier(-1), "numbers of 1 or more"),
+        (HLMClassifier(()), "numbers of 1 or more"),
+        (HLMClassifier(restarts=0), "1 restarts or more"),
+        (HLMClassifier((1, 2), folds=1), "2 folds or more"),
+        (KernelHLMClassifier(scale=-1.0), "above 0"),
+        (VertexSubstitution(3, restarts=0), "1 restart or more"),
+    ],
+)
+def test_bad_parameters_are_sentences(estimator: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        estimator.fit(D, Y)
+
+
+def test_classes_and_rows_without_weight() -> None:
+    w = np.where(Y == "c", 0.0, 1.0)
+    model = HLMClassifier(2, restarts=2).fit(D, Y, sample_weight=w)
+    p = model.predict_proba(D)
+    assert p.shape == (150, 3)
+    np.testing.assert_allclose(p[:, 2], 0.0)
+    assert set(model.predict(D)) == {"a", "b"}
+    assert len(WardDistance(4).fit(D, sample_weight=w).medoid_indices_) == 4
+    skew = D * np.random.default_rng(0).uniform(1.0, 1.5, D.shape)
+    for estimator in (WardDistance(4), HLMClassifier(2, clustering="ward")):
+        with pytest.raises(ValueError, match="symmetric"):
+            estimator.fit(skew, Y)
+
+
+def test_a_shape_by_hand_decides_the_scale() -> None:
+    b = [KernelHLMClassifier(shape=shape).fit(D, Y).model_.b[0] for shape in (1.0, 4.0)]
+    assert b[0] == pytest.approx(4.0 * b[1])
+
+
+@pytest.mark.parametrize(
     "estimator", [VertexSubstitution(2, restarts=2), KernelHLMClassifier()], ids=lambda e: type(e).__name__
 )
 def test_scikit_learns_own_checks(estimator: Any) -> None:

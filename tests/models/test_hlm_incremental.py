@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -68,7 +70,7 @@ def test_scheme_1_adds_a_class_and_takes_a_batch_of_one() -> None:
 def test_scheme_2_with_all_rows_is_fitting_anew() -> None:
     settings = HlmSettings((2,), restarts=60)
     first, anew = fit(OLD, Y[OLD], settings), fit(np.arange(400), Y, settings)
-    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]))
+    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]), np.ones(len(OLD)))
     grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
     np.testing.assert_array_equal(grown.D, D)
     for workers in (1, 2):
@@ -83,7 +85,7 @@ def test_scheme_2_with_all_rows_is_fitting_anew() -> None:
 def test_scheme_2_samples_and_weighs() -> None:
     settings = HlmSettings((3,))
     first = fit(OLD, Y[OLD], settings)
-    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]))
+    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]), np.ones(len(OLD)))
     grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
     with SerialBackend(1) as backend:
         model, kept, which = regrouped_model(grown, first, 5, 4, settings, backend)
@@ -98,3 +100,28 @@ def test_scheme_2_samples_and_weighs() -> None:
         wrong = np.mean(one.posteriors(D[:, rows[one.centroids]]).argmax(axis=1) != Y)
         assert wrong < 0.45
     np.testing.assert_array_equal(np.unique(kept.component), np.arange(15))
+
+
+def test_what_was_dropped_goes_on_counting() -> None:
+    settings, cuts = HlmSettings((3,)), [250, 300, 350, 400]
+    model = fit(OLD, Y[OLD], settings)
+    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(model, OLD, Y[OLD]), np.ones(len(OLD)))
+    rows = OLD
+    for a, b in pairwise(cuts):
+        new = np.arange(a, b)
+        grown = past.extended(D[np.ix_(new, rows)], D[np.ix_(new, new)], Y[new])
+        with SerialBackend(1) as backend:
+            model, past, which = regrouped_model(grown, model, 3, 4, settings, backend, reassign=False)
+        rows = np.concatenate([rows, new])[which]
+        assert len(rows) <= 9 * 5 + 50
+        np.testing.assert_allclose(np.bincount(past.y, weights=past.mass), np.bincount(Y[:b]))
+
+
+def test_rows_without_weight_are_rows_without_a_class() -> None:
+    w = np.where(np.arange(400) % 7 == 0, 0.0, 1.0)
+    with SerialBackend(1) as backend:
+        weighted = fit_hlm(HeldSquare(D), Y, HlmSettings((3,)), backend, w=w).model
+        without = fit_hlm(HeldSquare(D), np.where(w > 0, Y, -1), HlmSettings((3,)), backend, w=np.ones(400)).model
+    np.testing.assert_array_equal(weighted.centroids, without.centroids)
+    np.testing.assert_allclose(weighted.b, without.b)
+    np.testing.assert_allclose(weighted.prior, without.prior)

@@ -27,7 +27,7 @@ def test_exchange_for_exchange(kind: str, workers: int, block: int, monkeypatch:
     for k in (2, 9):
         start = np.random.default_rng(k).choice(500, k, replace=False)
         one = start.copy()
-        loss = substitute(np.ascontiguousarray(D.T), w, one, steps)
+        loss = substitute(np.ascontiguousarray(D.T), w, one[None], steps)[0]
         with SerialBackend(workers) as backend:
             backend.share(sharded.ShardsRecipe(D, w, steps))
             found, medoids = sharded.substitute_in_shards(backend, 500, start)

@@ -73,6 +73,7 @@ THREE = ["--clusters", "3"]
         ("predict", ["r.h5", HOSTILE, "o.csv"], [*KEEPS, "--", "predict", "r.h5", HOSTILE, "-o", "o.csv"]),
         ("distances", [HOSTILE, "D.h5"], [*KEEPS, "--", "distances", HOSTILE, "-o", "D.h5"]),
         ("cluster", [HOSTILE, "C.h5", "--clusters", "3"], [*KEEPS, "--", "cluster", HOSTILE, "-o", "C.h5", *THREE]),
+        ("hlm_update", ["m.h5", HOSTILE], [*KEEPS, "--", "hlm", "update", "m.h5", HOSTILE]),
         ("hlm_fit", [HOSTILE, "m.h5"], [*KEEPS, "--", "hlm", "fit", HOSTILE, "-o", "m.h5"]),
         ("convert", [HOSTILE, "o.h5", "--force"], ["--", "convert", HOSTILE, "-o", "o.h5", "--force"]),
     ],
