@@ -43,8 +43,6 @@ class _OnDistances(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"Distances of {D.shape[0]} x {D.shape[1]} are no square matrix.")
         if (D < 0).any():
             raise ValueError("Negative values in data passed as distances.")
-        if np.abs(np.diagonal(D)).max() > 1e-6 * D.max():
-            raise ValueError("The diagonal is not 0: are these similarities? (`parallel-mix distances` converts them.)")
         return D, y
 
     def _new(self, D: Any) -> np.ndarray:
