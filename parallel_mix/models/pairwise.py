@@ -71,7 +71,6 @@ def pairwise(
         ("p", p is not None, metric == "minkowski"),
         ("sigma", sigma is not None, metric == "gaussian"),
         ("y", y is not None, metric == "vdm"),
-        ("symmetric", symmetric, callable(metric) or ":" in metric),
     ):
         if given and not only:
             raise InputError(f"{name}= does nothing for the metric {metric!r}: leave it out.")
