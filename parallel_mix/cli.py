@@ -21,6 +21,8 @@ COMMANDS = {
     "cluster": ("cluster_distances", "cluster by distances alone"),
     "hlm fit": ("fit_hlm", "fit a classifier over distances"),
     "hlm update": ("update_hlm", "let a classifier over distances grow"),
+    "crossval": ("cross_validate", "compare classifiers by cross-validation"),
+    "table": ("tabulate_errors", "print the errors of comparisons"),
     "predict": ("predict_labels", "give new points the clusters of a result"),
     "info": ("describe_result", "say what is in a result or a table"),
     "plot": ("plot_result", "draw the pictures of a result"),

@@ -15,7 +15,8 @@ ROOMS = {
     "backends": {"backends"},
     "store": {"store"},
     "plots": {"plots", "store", "models", "kernels"},
-    "launch": {"launch", "backends", "models", "store"},
+    "evaluate": {"evaluate", "models", "kernels", "backends"},
+    "launch": {"launch", "evaluate", "backends", "models", "store"},
 }
 EVERYWHERE = {"errors", "progress", "config", "__version__"}
 ONLY_IN = {

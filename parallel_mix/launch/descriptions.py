@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from parallel_mix.evaluate.tables import table_of, written
 from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.models.pairwise import is_known
 from parallel_mix.progress import plural
 from parallel_mix.store.cluster_files import read_clusterings
+from parallel_mix.store.crossval_files import read_comparison
 from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
 from parallel_mix.store.tables import Selection, read_table
@@ -28,6 +30,7 @@ def of_result(path: Path) -> list[str]:
         "neighbours": _of_neighbours,
         "clusters": _of_clusters,
         "hlm": _of_hlm,
+        "crossval": _of_crossval,
     }
     return [*tell[kind_of(path)](path), "", *_of_run(path)]
 
@@ -90,6 +93,19 @@ def _of_hlm(path: Path) -> list[str]:
         scale = f"{b.min():.4g} to {b.max():.4g}" if here.any() else ""
         shape = f"{parts['s'][here].mean():.4g}" if here.any() else ""
         lines.append(f"  {name[:16]:<16} {tree['prior'][k]:8.4f} {int(here.sum()):10,} {shape:>9} {scale:>25}")
+    return lines
+
+
+def _of_crossval(path: Path) -> list[str]:
+    found = read_comparison(path)
+    lines = [f"{path}: {plural(len(found.methods), 'classifier')} compared on {len(found.tests)} partitions of "
+             f"{len(found.y):,} rows of {len(found.classes)} classes", ""]  # fmt: skip
+    lines += written(table_of([(found.name, found.titles, found.errors)]), "text").splitlines()
+    for method in found.methods:
+        lines += [
+            f"{method.name} failed in {where}: {text.strip().splitlines()[-1]}"
+            for where, text in method.failures.items()
+        ]
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
-from parallel_mix.models.hlm import KERNEL, HlmModel, HlmSettings, check_classes, fit_hlm
+from parallel_mix.models.hlm import KERNEL, HlmModel, HlmSettings, candidate_models, check_classes, fit_hlm
 from parallel_mix.models.squares import HeldSquare
 
 
@@ -148,7 +149,27 @@ class WardDistance(_Medoids):
 
 
 class _Classifier(ClassifierMixin, _OnDistances):  # type: ignore[misc]
-    """A mixture over distances for each class."""
+    """A mixture over distances for each class.
+
+    For cross-validation (`models.classifiers`): one fit serves all numbers of components.
+    """
+
+    served = ("n_components",)
+    learns_classes_only = False
+
+    def fit_checked(self, D: np.ndarray, y: np.ndarray) -> Self:
+        """Keep what was checked."""
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        self._kept = D, numbers
+        return self
+
+    def predict_settings(self, D: np.ndarray, settings: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Classes for each number of components; (settings, rows)."""
+        fixed, kept = self._settings(), self._kept
+        counts = [int(setting.get("n_components", fixed.components[0])) for setting in settings]
+        models = candidate_models(*kept, tuple(dict.fromkeys(counts)), fixed)
+        of = dict(zip(dict.fromkeys(counts), models, strict=True))
+        return np.stack([self.classes_[of[k].posteriors(D[:, of[k].centroids]).argmax(axis=1)] for k in counts])
 
     def fit(self, D: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit from a square matrix of distances and classes."""

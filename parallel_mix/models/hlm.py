@@ -307,6 +307,14 @@ def state_of_parts(parts: dict[int, Arrays], done: int) -> State:
     return {"done": done} | named
 
 
+def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSettings) -> list[HlmModel]:
+    """The models of several numbers of components, here and now: they share the distances of each class."""
+    data = HlmData(HlmRecipe(HeldSquare(D), y, None, np.full(len(y), -2)))
+    parts = [fit_part(data, Part(-1, number, tuple(counts)), settings) for number in range(int(y.max()) + 1)]
+    totals = np.bincount(y).astype(np.float64)
+    return [put_together(parts, count, totals, len(y), settings) for count in counts]
+
+
 def parts_of_state(state: State | None) -> dict[int, Arrays]:
     """Parts that an earlier attempt has finished."""
     found: dict[int, Arrays] = {}

@@ -167,6 +167,18 @@ def matrix_at(path: Path, dataset: str) -> Any:
     return InMemory(read_table(path, Selection(dataset)).X)
 
 
+def holds(path: Path, dataset: str) -> bool:
+    """True where an HDF5 or npz file has a dataset of this name, and one of two dimensions."""
+    if path.suffix.lower() in HDF5_ENDINGS and path.exists():
+        with opened(path) as file:
+            return dataset in file and getattr(file[dataset], "ndim", 0) == 2
+    if path.suffix.lower() == ".npz" and path.exists():
+        from parallel_mix.store.array_files import load
+
+        return dataset in load(path).files
+    return False
+
+
 @dataclass(frozen=True)
 class InMemory:
     """A matrix that was read whole."""

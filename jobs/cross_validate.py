@@ -1,0 +1,81 @@
+"""Compare classifiers by nested cross-validation: random partitions, settings chosen by folds of the training rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parallel_mix.config import CommonOptions, argument, names, number, option, positive
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+
+PARALLEL = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """Options of `parallel-mix crossval`."""
+
+    input: Path = argument("matrix of distances or similarities, or a table of vectors, with classes")
+    classifiers: tuple[str, ...] = option(
+        None, "names (README has the list), or module:Class of your own", read=names, metavar="LIST", required=True
+    )
+    labels: str = option("y", "dataset or column of the classes; rows without one are left out", metavar="NAME")
+    kind: str | None = option(
+        None,
+        "what the input is; default: distances where it has some, else vectors",
+        choices=("distances", "similarities", "vectors"),
+    )
+    from_similarity: str | None = option(
+        None, "how distances are made of similarities: the largest - S, or 1/S", choices=("bound", "inverse")
+    )
+    symmetrize: bool = option(False, "take the mean of a matrix there and back")
+    partitions: int = option(20, "random partitions into training and test rows", read=positive, metavar="N")
+    test: float = option(0.2, "the part of test rows", read=number, metavar="SHARE")
+    folds: int = option(10, "of the training rows, to choose settings by", read=positive, metavar="N")
+    stratified: bool = option(False, "divide each class alike")
+    grid: Path | None = option(
+        None, "TOML: settings to choose from, a section each classifier", read=Path, metavar="FILE"
+    )
+    dataset: str | None = option(None, "name of the matrix or table in HDF5 or npz", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
+    columns: tuple[str, ...] | None = option(
+        None, "of vectors: only these columns, by name or counted from 1", read=names, metavar="A,B,..."
+    )
+
+
+def check(options: Options) -> None:
+    """Refuse in words what contradicts itself."""
+    from parallel_mix.launch.crossval_job import check_classifiers
+
+    check_classifiers(options)
+
+
+def run(options: Options) -> None:
+    """Read, compare, write."""
+    from parallel_mix.launch.session import run_on_backend
+
+    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.evaluate.crossval")
+
+
+def work(options: Options, backend: Backend) -> None:
+    """Rank 0's part."""
+    from parallel_mix.launch.crossval_job import CrossvalJob, kind_of_input, methods_of, protocol_of, selection_of
+    from parallel_mix.launch.job import Job
+
+    kind = kind_of_input(options)
+    with Job("crossval", options, backend, selection_of(options, kind)) as job:
+        parts = job.read(options.input), kind, methods_of(options), protocol_of(options)
+        comparison = CrossvalJob(job, *parts)
+        if options.dry_run:
+            job.progress.say(comparison.intention())
+            return
+        comparison.run()
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("crossval")

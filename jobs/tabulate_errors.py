@@ -1,0 +1,44 @@
+"""Print the errors of comparisons as a table: mean (sd), the best and all not significantly worse marked."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from parallel_mix.config import argument, option
+
+PARALLEL = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `parallel-mix table`."""
+
+    results: list[Path] = argument("results of `crossval`, a column each", nargs="+")
+    format: str = option("text", "how it is written", choices=("text", "markdown", "latex", "csv"))
+    output: Path | None = option(None, "write it to a file", read=Path, metavar="FILE", short="-o")
+
+
+def run(options: Options) -> None:
+    """Read, print."""
+    from parallel_mix.evaluate.tables import table_of, written
+    from parallel_mix.store.atomic import write_text
+    from parallel_mix.store.crossval_files import read_comparison
+
+    found = [read_comparison(path) for path in options.results]
+    names = [one.name for one in found]
+    names = [path.stem if names.count(name) > 1 else name for name, path in zip(names, options.results, strict=True)]
+    text = written(
+        table_of([(name, one.titles, one.errors) for name, one in zip(names, found, strict=True)]), options.format
+    )
+    if options.output is not None:
+        write_text(options.output, text)
+    else:
+        sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    from parallel_mix.cli import main_of
+
+    main_of("table")

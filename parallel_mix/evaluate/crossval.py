@@ -1,0 +1,187 @@
+"""Classifiers compared by nested cross-validation, all partitions, folds and settings in one pool of tasks.
+
+A partition's refit becomes a task as soon as its last fold is in. What is chosen is the setting of the smallest mean
+error over the folds; of equal ones the first of the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.evaluate.methods import Method
+from parallel_mix.evaluate.partitions import WHOLE, Protocol, partition_of
+from parallel_mix.evaluate.units import ExamRecipe, Task, Told, examine
+from parallel_mix.models.run import HowFar, QuietRun, Run, State
+
+Ints = np.ndarray
+FEW_ROWS = 600
+"""With fewer, a task is all folds of a partition; else one."""
+
+
+@dataclass
+class Marks:
+    """What is known of one classifier."""
+
+    method: Method
+    inner: np.ndarray  # (partitions, folds, settings) errors in the folds; NaN before, and where they failed
+    chosen: Ints  # (partitions) number of the setting; -1 where there is none
+    predicted: Ints  # (partitions, test rows) numbers of classes; -1
+    errors: np.ndarray  # (partitions) of the test rows
+    seconds: np.ndarray  # (partitions) of all fits
+    fits: np.ndarray  # (partitions) seconds of the refit and its predictions alone
+    failures: dict[tuple[int, int], str] = field(default_factory=dict)  # (partition, fold): traceback
+
+    @classmethod
+    def empty(cls, method: Method, protocol: Protocol, tests: int) -> Marks:
+        P, s = protocol.partitions, len(method.settings)
+        inner = np.full((P, protocol.folds, s), np.nan)
+        rest = np.full((P, tests), -1), np.full(P, np.nan), np.zeros(P), np.zeros(P)
+        return cls(method, inner, np.full(P, -1), *rest)
+
+    def choose(self, partition: int) -> int:
+        """The setting of the smallest mean error among those that no fold failed with; -1 if there is none."""
+        if len(self.method.settings) == 1:
+            return 0
+        means = self.inner[partition].mean(axis=0)
+        return -1 if np.isnan(means).all() else int(np.nanargmin(np.round(means, 12)))
+
+
+def inner_tasks(m: int, p: int, method: Method, folds: int, n: int) -> list[Task]:
+    """Tasks that choose a setting; none where there is nothing to choose."""
+    count = len(method.settings)
+    if count == 1:
+        return []
+    if n < FEW_ROWS:
+        return [Task(m, p, tuple(range(folds)), tuple(range(count)))]
+    return [Task(m, p, (f,), tuple(range(count))) for f in range(folds)]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of a cross-validation."""
+
+    protocol: Protocol
+    y: Ints
+    tests: Ints  # (partitions, test rows) which rows they are
+    marks: list[Marks]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the classifiers."""
+        return [marks.method.name for marks in self.marks]
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Test errors, (classifiers, partitions)."""
+        return np.stack([marks.errors for marks in self.marks])
+
+
+def compare(recipe: ExamRecipe, backend: Backend, run: Run | None = None) -> Comparison:
+    """Cross-validate all classifiers on all partitions."""
+    run, methods, protocol = run or QuietRun(), recipe.methods, recipe.protocol
+    y = recipe.rows.y
+    tests = np.stack([partition_of(y, protocol, p).test for p in range(protocol.partitions)])
+    book = Book(methods, protocol, tests, len(y))
+    book.take_up(run.restored())
+    backend.share(recipe)
+    tasks = book.tasks()
+    run.offer(book.state)
+    for index, told in backend.map(examine, tasks):
+        book.note(tasks[index], told)
+        tasks += book.refits()
+        run.report(book.how_far)
+        run.offer(book.state)
+    return Comparison(protocol, y, tests, book.marks)
+
+
+class Book:
+    """What is done and what is left."""
+
+    def __init__(self, methods: Sequence[Method], protocol: Protocol, tests: Ints, n: int) -> None:
+        self.protocol, self.n = protocol, n
+        self.marks = [Marks.empty(method, protocol, tests.shape[1]) for method in methods]
+        shape = len(methods), protocol.partitions
+        self.folds_done = np.zeros((*shape, protocol.folds), dtype=bool)
+        self.refit_done = np.zeros(shape, dtype=bool)
+        self.asked = np.zeros(shape, dtype=bool)  # refits that are tasks already
+        for m, marks in enumerate(self.marks):
+            self.folds_done[m] = len(marks.method.settings) == 1
+        self.total = int((~self.folds_done).sum()) + self.refit_done.size
+
+    def tasks(self) -> list[Task]:
+        """What is left before refits, and the refits that are ready."""
+        found = []
+        for p in range(self.protocol.partitions):
+            for m, marks in enumerate(self.marks):
+                for task in inner_tasks(m, p, marks.method, self.protocol.folds, self.n):
+                    folds = tuple(fold for fold in task.folds if not self.folds_done[m, p, fold])
+                    if folds:
+                        found.append(Task(m, p, folds, task.settings))
+        return found + self.refits()
+
+    def refits(self) -> list[Task]:
+        """Refits that have become ready since they were last asked for."""
+        found = []
+        for m, p in zip(*np.nonzero(self.folds_done.all(axis=2) & ~self.asked), strict=True):
+            self.asked[m, p] = True
+            chosen = self.marks[m].choose(int(p))
+            self.marks[m].chosen[p] = chosen
+            if chosen < 0:
+                self.refit_done[m, p] = True
+            elif not self.refit_done[m, p]:
+                found.append(Task(int(m), int(p), (WHOLE,), (chosen,)))
+        return found
+
+    def note(self, task: Task, told: Iterable[Told]) -> None:
+        """Write down what came of a task."""
+        marks, p = self.marks[task.method], task.partition
+        for one in told:
+            marks.seconds[p] += one.seconds
+            if one.failure:
+                marks.failures[p, one.fold] = one.failure
+            if one.fold == WHOLE:
+                self.refit_done[task.method, p] = True
+                marks.fits[p] = one.seconds
+                if one.predicted is not None:
+                    marks.predicted[p], marks.errors[p] = one.predicted, one.wrong[0]
+            else:
+                self.folds_done[task.method, p, one.fold] = True
+                marks.inner[p, one.fold, list(task.settings)] = one.wrong
+
+    def how_far(self) -> HowFar:
+        """Folds and refits done."""
+        ours = [m for m, marks in enumerate(self.marks) if len(marks.method.settings) > 1]
+        done = float(self.folds_done[ours].sum() + self.refit_done.sum())
+        return done, float(self.total), f"folds and refits {int(done):,}/{self.total:,}"
+
+    def state(self) -> State:
+        """Enough to go on from."""
+        found: dict[str, Any] = {
+            "done": self.how_far()[0],
+            "folds_done": self.folds_done,
+            "refit_done": self.refit_done,
+        }
+        for m, marks in enumerate(self.marks):
+            for name in ("inner", "predicted", "errors", "seconds", "fits"):
+                found[f"marks/{m}/{name}"] = getattr(marks, name)
+            for (p, fold), text in marks.failures.items():
+                found[f"failures/{m}/{p}/{fold}"] = text
+        return found
+
+    def take_up(self, state: State | None) -> None:
+        """Go on from a state."""
+        if state is None:
+            return
+        self.folds_done, self.refit_done = (np.array(state[name], dtype=bool) for name in ("folds_done", "refit_done"))
+        for m, marks in enumerate(self.marks):
+            for name in ("inner", "predicted", "errors", "seconds", "fits"):
+                setattr(marks, name, np.array(state[f"marks/{m}/{name}"]))
+        for key, text in state.items():
+            if key.startswith("failures/"):
+                m, p, fold = map(int, key.split("/")[1:])
+                self.marks[m].failures[p, fold] = text.decode() if isinstance(text, bytes) else str(text)

@@ -1,0 +1,66 @@
+"""Rows as classifiers take them: distances, similarities made of them (or the other way), or vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.models.squares import Square
+
+Ints = np.ndarray
+LEAST_SIMILARITY = 1e-3
+KINDS = ("distances", "similarities", "vectors")
+
+
+@dataclass(frozen=True)
+class RowsRecipe:
+    """What a worker needs: the matrix (or table), what it is, the classes, and how one kind is made of the other."""
+
+    matrix: Square | Any
+    kind: str
+    y: Ints
+    conversion: str = "inverse"  # or bound: the largest less S
+
+    def load(self) -> RowsData:
+        return RowsData(self)
+
+
+class RowsData:
+    """The same in memory, each kind made when it is first asked for."""
+
+    def __init__(self, recipe: RowsRecipe) -> None:
+        self._recipe = recipe
+        self.y = recipe.y
+        n = recipe.matrix.shape[0]
+        whole = recipe.matrix[slice(0, n)]
+        self._kinds = {recipe.kind: np.ascontiguousarray(whole, dtype=np.float64)}
+
+    def of(self, kind: str) -> np.ndarray:
+        """All rows as a kind (`anything`: as they came)."""
+        own = self._recipe.kind
+        kind = own if kind == "anything" else kind
+        if kind not in self._kinds:
+            if "vectors" in (own, kind):
+                raise InputError(f"{kind[:1].upper()}{kind[1:]} cannot be made of {own}.")
+            turn = similarities_of if kind == "similarities" else distances_of
+            self._kinds[kind] = turn(self._kinds[own], self._recipe.conversion)
+        return self._kinds[kind]
+
+
+def similarities_of(D: np.ndarray, _: str) -> np.ndarray:
+    """1/D; what has no reciprocal (itself, duplicates) is as similar as the most similar others."""
+    S = np.full_like(D, np.nan)
+    np.divide(1.0, D, out=S, where=D > 0)
+    np.fill_diagonal(S, np.nan)
+    largest = np.nanmax(S) if np.isfinite(S).any() else 1.0
+    return np.where(np.isfinite(S), S, largest)
+
+
+def distances_of(S: np.ndarray, conversion: str) -> np.ndarray:
+    """The largest less S, or 1/S (of S below 0.001: 1000); 0 on the diagonal."""
+    D: np.ndarray = S.max() - S if conversion == "bound" else 1.0 / np.maximum(S, LEAST_SIMILARITY)
+    np.fill_diagonal(D, 0.0)
+    return D

@@ -1,0 +1,167 @@
+"""Classifiers by name, each with the settings that cross-validation chooses from."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from parallel_mix.errors import InputError
+
+Setting = dict[str, Any]
+NEIGHBOURS = (*range(1, 17), 32, 64, 128)
+LOCAL_NEIGHBOURS = (2, 4, 8, 16, 32, 64, 128)
+RIDGES = tuple(10.0**k for k in range(1, -4, -1))  # of equal errors the first: the larger ridge
+PENALTIES = tuple(10.0**k for k in range(-3, 6))
+WIDTHS = tuple(10.0**k for k in range(-5, 2))
+PRICES = tuple(round(0.1 * k, 1) for k in range(10, 0, -1))
+COMPONENTS = (*range(1, 11), 12, 14, 16)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A classifier: where it is, its fixed parameters, its grid, what it takes and what papers call it."""
+
+    name: str
+    where: str  # module:class
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    takes: str = "similarities"  # distances, vectors, or anything (as the input is)
+    title: str = ""
+
+    @property
+    def settings(self) -> list[Setting]:
+        """All combinations of the grid, the last parameter changing fastest; one empty setting without a grid."""
+        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+
+    def make(self) -> Any:
+        """A new estimator with its fixed parameters."""
+        return imported_class(self.where)(**self.fixed)
+
+
+def _ours(room: str, name: str, title: str, kind: str, takes: str = "similarities", **parts: Any) -> Method:
+    grid = {key: parts.pop(key) for key in list(parts) if isinstance(parts[key], tuple)}
+    return Method(name, f"parallel_mix.models.{room}:{kind}", parts, grid, takes, title)
+
+
+def _neighbours(name: str, title: str, kind: str, **parts: Any) -> Method:
+    return _ours("neighbour_classifiers", name, title, kind, n_neighbors=NEIGHBOURS, **parts)
+
+
+def _machine(name: str, title: str, kind: str, **parts: Any) -> Method:
+    return _ours("similarity_svm", name, title, kind, **parts)
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        _neighbours("knn", "k-NN", "KNNClassifier"),
+        _neighbours("affinity-knn", "affinity k-NN", "AffinityKNNClassifier"),
+        _neighbours("kri-knn", "KRI k-NN (clip)", "KRIKNNClassifier", ridge=RIDGES),
+        _neighbours("krr-knn", "KRR k-NN (pinv)", "KRRKNNClassifier", ridge=RIDGES),
+        *(
+            _machine(
+                f"svm-knn-{change}",
+                f"SVM-KNN ({title})",
+                "LocalSVC",
+                n_neighbors=NEIGHBOURS,
+                C=PENALTIES,
+                change=change,
+            )
+            for change, title in (("clip", "clip"), ("flip", "flip"), ("shift", "shift"), ("features", "features"))
+        ),
+        *(
+            _machine(
+                f"svm-{change}", f"SVM-similarities as kernel ({change})", "SimilaritySVC", C=PENALTIES, change=change
+            )
+            for change in ("clip", "flip", "shift")
+        ),
+        _machine(
+            "svm-features-linear", "SVM-similarities as features (linear)", "FeatureSVC", C=PENALTIES, kernel="linear"
+        ),
+        _machine(
+            "svm-features-rbf", "SVM-similarities as features (rbf)", "FeatureSVC",
+            gamma=WIDTHS, C=PENALTIES, kernel="rbf",
+        ),
+        _machine("psvm", "P-SVM", "PotentialSVC", C=PENALTIES, eps=PRICES),
+        *(
+            _ours(
+                "distance_estimators", f"hlm-{name}", f"HLM ({name})", "HLMClassifier", "distances",
+                n_components=COMPONENTS, clustering=clustering,
+            )
+            for name, clustering in (("vsh", "vsh"), ("gknn", "gkmeans"), ("agg", "ward"))
+        ),
+        _ours("distance_estimators", "hlm-kernel", "Kernel HLM", "KernelHLMClassifier", "distances"),
+        _ours(
+            "distance_estimators", "hlm-kernel-vsh", "HLM (kernel-vsh)", "HLMClassifier", "distances",
+            n_components=(*COMPONENTS, 0), clustering="vsh",
+        ),
+        Method("svm-linear", "sklearn.svm:SVC", {"kernel": "linear"}, {"C": PENALTIES}, "vectors", "SVM (linear)"),
+        Method(
+            "svm-rbf", "sklearn.svm:SVC", {"kernel": "rbf"}, {"gamma": WIDTHS, "C": PENALTIES}, "vectors", "SVM (rbf)"
+        ),
+        Method(
+            "knn-vectors", "sklearn.neighbors:KNeighborsClassifier", {}, {"n_neighbors": NEIGHBOURS}, "vectors",
+            "k-NN (vectors)",
+        ),
+    )
+}  # fmt: skip
+
+
+def imported_class(where: str) -> Any:
+    """The class that `module:class` names; the folder one works in is looked in, too."""
+    module, _, name = where.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except (Exception, SystemExit) as error:
+        raise InputError(f"The classifier {where} cannot be imported: {type(error).__name__}: {error}.") from error
+    if not callable(found):
+        raise InputError(f"The classifier {where} cannot be imported: {module} has no class {name!r}.")
+    return found
+
+
+def method_named(name: str) -> Method:
+    """A classifier of ours, or module:class of one's own."""
+    if name in METHODS:
+        return METHODS[name]
+    if ":" in name:
+        method = Method(name, name, takes="anything", title=name.partition(":")[2])
+        made = _instance(method)
+        missing = [what for what in ("fit", "predict", "get_params", "set_params") if not hasattr(made, what)]
+        if missing:
+            raise InputError(f"{name} is no scikit-learn classifier: it has no {missing[0]}().")
+        return method
+    near = difflib.get_close_matches(name, METHODS, 1)
+    guess = f" Perhaps {near[0]}?" if near else ""
+    raise InputError(f"There is no classifier {name!r}: use some of {', '.join(METHODS)}, or module:Class.{guess}")
+
+
+def with_grid(method: Method, grid: Mapping[str, Any]) -> Method:
+    """The same with another grid; single values are fixed parameters."""
+    valid = _instance(method).get_params()
+    for key in grid:
+        if key not in valid:
+            raise InputError(f"{method.name} has no parameter {key!r} (in the grid). Valid ones: {', '.join(valid)}.")
+    several = {key: tuple(values) for key, values in grid.items() if isinstance(values, list)}
+    empty = [key for key, values in several.items() if not values]
+    if empty:
+        raise InputError(f"The grid of {method.name} has no value for {empty[0]!r}.")
+    alone = {key: value for key, value in grid.items() if not isinstance(value, list)}
+    kept = {key: values for key, values in method.grid.items() if key not in grid}
+    fixed = {key: value for key, value in method.fixed.items() if key not in grid}
+    return replace(method, grid=kept | several, fixed=fixed | alone)
+
+
+def _instance(method: Method) -> Any:
+    try:
+        return method.make()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{method.where} cannot be made: {type(error).__name__}: {error}.") from error

@@ -1,0 +1,32 @@
+"""Is a classifier worse than another, by their errors on the same partitions?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LEVEL = 0.05
+
+
+def probability_not_worse(errors: np.ndarray, best: np.ndarray) -> float:
+    """The p-value of the one-sided signed-rank test (Wilcoxon) that `errors` are not larger than `best`.
+
+    Equal pairs are dropped; where all are equal it is 1. Exact without ties, else by the normal approximation.
+    """
+    from scipy.stats import wilcoxon
+
+    both = np.isfinite(errors) & np.isfinite(best)
+    gaps = np.round(errors[both] - best[both], 12)
+    gaps = gaps[gaps != 0]
+    if not len(gaps):
+        return 1.0
+    method = "exact" if len(np.unique(np.abs(gaps))) == len(gaps) else "approx"
+    return float(wilcoxon(gaps, alternative="greater", method=method).pvalue)
+
+
+def not_worse(errors: np.ndarray) -> np.ndarray:
+    """Of classifiers (rows) with errors on the same partitions: the best, and those not significantly worse."""
+    means = np.array([np.nanmean(row) if np.isfinite(row).any() else np.inf for row in errors])
+    best = int(means.argmin())
+    found = [np.isfinite(mean) and probability_not_worse(row, errors[best]) >= LEVEL
+             for row, mean in zip(errors, means, strict=True)]  # fmt: skip
+    return np.array(found)

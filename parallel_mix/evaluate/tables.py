@@ -1,0 +1,112 @@
+"""Tables of errors, as the papers print them: mean (sd), the best in bold with all that are not significantly worse."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.evaluate.significance import not_worse
+
+FORMATS = ("text", "markdown", "latex", "csv")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Errors of a classifier on a data set."""
+
+    mean: float
+    sd: float
+    bold: bool = False
+
+    @property
+    def text(self) -> str:
+        """In per cent."""
+        if not np.isfinite(self.mean):
+            return "failed"
+        return f"{self.mean:.2f} ({self.sd:.2f})" if np.isfinite(self.sd) else f"{self.mean:.2f}"
+
+
+@dataclass(frozen=True)
+class ErrorTable:
+    """Classifiers by data sets; a cell may be missing."""
+
+    rows: list[str]
+    columns: list[str]
+    cells: dict[tuple[str, str], Cell]
+
+
+def cells_of(titles: Sequence[str], errors: np.ndarray) -> dict[str, Cell]:
+    """Cells of one data set from errors (classifiers, partitions)."""
+    found = {}
+    for title, row, bold in zip(titles, errors, not_worse(errors), strict=True):
+        known = 100.0 * row[np.isfinite(row)]
+        mean = float(known.mean()) if len(known) else float("nan")
+        found[title] = Cell(mean, float(known.std(ddof=1)) if len(known) > 1 else float("nan"), bool(bold))
+    return found
+
+
+def table_of(parts: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> ErrorTable:
+    """One table of several data sets: name, titles of the classifiers, errors."""
+    rows: dict[str, None] = {}
+    cells: dict[tuple[str, str], Cell] = {}
+    for name, titles, errors in parts:
+        rows |= dict.fromkeys(titles)
+        cells |= {(title, name): cell for title, cell in cells_of(titles, errors).items()}
+    return ErrorTable(list(rows), [name for name, _, _ in parts], cells)
+
+
+def written(table: ErrorTable, form: str) -> str:
+    """The table as text of a format."""
+    if form not in FORMATS:
+        raise InputError(f"There is no format {form!r}: use {', '.join(FORMATS)}.")
+    return {"text": _as_text, "markdown": _as_markdown, "latex": _as_latex, "csv": _as_csv}[form](table)
+
+
+def _grid(table: ErrorTable, bold: tuple[str, str], missing: str = "") -> list[list[str]]:
+    lines = []
+    for row in table.rows:
+        line = [row]
+        for column in table.columns:
+            cell = table.cells.get((row, column))
+            text = missing if cell is None else cell.text
+            line.append(f"{bold[0]}{text}{bold[1]}" if cell is not None and cell.bold else text)
+        lines.append(line)
+    return lines
+
+
+def _as_text(table: ErrorTable) -> str:
+    lines = [["classifier", *table.columns], *_grid(table, ("", " *"))]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    shown = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return (
+        "\n".join([*shown, "", "error in %, mean (sd) over the partitions; * best, or not significantly worse"]) + "\n"
+    )
+
+
+def _as_markdown(table: ErrorTable) -> str:
+    head = ["| classifier | " + " | ".join(table.columns) + " |", "|---|" + "---|" * len(table.columns)]
+    return "\n".join([*head, *("| " + " | ".join(line) + " |" for line in _grid(table, ("**", "**")))]) + "\n"
+
+
+def _as_latex(table: ErrorTable) -> str:
+    def plain(text: str) -> str:
+        return text.replace("_", r"\_").replace("%", r"\%").replace("&", r"\&")
+
+    head = [r"\begin{tabular}{l" + "r" * len(table.columns) + "}", r"\hline"]
+    head.append(" & ".join(["classifier", *map(plain, table.columns)]) + r" \\ \hline")
+    body = [" & ".join([plain(line[0]), *line[1:]]) + r" \\" for line in _grid(table, (r"\textbf{", "}"))]
+    return "\n".join([*head, *body, r"\hline", r"\end{tabular}"]) + "\n"
+
+
+def _as_csv(table: ErrorTable) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["classifier", "data", "mean", "sd", "not_worse"])
+    for (row, column), cell in table.cells.items():
+        writer.writerow([row, column, round(cell.mean, 6), round(cell.sd, 6), int(cell.bold)])
+    return text.getvalue()

@@ -1,0 +1,142 @@
+"""What one task of a cross-validation does: fits of one classifier on folds of a partition, and what they tell.
+
+An exception of a classifier is a value: the fold is reported and the others go on.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.evaluate.data import RowsData, RowsRecipe
+from parallel_mix.evaluate.methods import Method, Setting
+from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, partition_of
+
+Ints = np.ndarray
+
+
+@dataclass(frozen=True)
+class ExamRecipe:
+    """What a worker needs: rows, classifiers and protocol."""
+
+    rows: RowsRecipe
+    methods: tuple[Method, ...]
+    protocol: Protocol
+
+    def load(self) -> Exam:
+        return Exam(self)
+
+
+class Exam:
+    """The same, ready to be used; a partition is drawn again by each worker that needs it."""
+
+    def __init__(self, recipe: ExamRecipe) -> None:
+        self.rows: RowsData = recipe.rows.load()
+        self.methods, self.protocol = recipe.methods, recipe.protocol
+        self._partition: Partition | None = None
+
+    def partition(self, number: int) -> Partition:
+        """Partition `number`; the last one is at hand."""
+        if self._partition is None or self._partition.number != number:
+            self._partition = partition_of(self.rows.y, self.protocol, number)
+        return self._partition
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some folds (or WHOLE) of a partition, a classifier, and some of its settings."""
+
+    method: int
+    partition: int
+    folds: tuple[int, ...]
+    settings: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of a fold: errors of the settings, for WHOLE also the classes that were told; or why it failed."""
+
+    fold: int
+    wrong: np.ndarray  # (settings)
+    seconds: float
+    predicted: Ints | None = None
+    failure: str = ""
+
+
+def examine(exam: Exam, task: Task) -> list[Told]:
+    """Fit and tell, fold by fold."""
+    return [examine_fold(exam, task, fold) for fold in task.folds]
+
+
+def examine_fold(exam: Exam, task: Task, fold: int) -> Told:
+    """One fold; what a classifier raises is told with its traceback."""
+    method = exam.methods[task.method]
+    settings = [method.settings[k] for k in task.settings]
+    train, test = exam.partition(task.partition).rows(fold)
+    began = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of solvers that stop early: errors say what that is worth
+            predicted = predictions(exam.rows, method, settings, train, test)
+    except Exception as error:
+        seconds = time.perf_counter() - began
+        text = "".join(traceback.format_exception(error))
+        return Told(fold, np.full(len(settings), np.nan), seconds, failure=text)
+    wrong = (predicted != exam.rows.y[test]).mean(axis=1)
+    told = predicted[0] if fold == WHOLE else None
+    return Told(fold, wrong, time.perf_counter() - began, told)
+
+
+def predictions(rows: RowsData, method: Method, settings: Sequence[Setting], train: Ints, test: Ints) -> Ints:
+    """Numbers of classes, (settings, test rows)."""
+    y = rows.y[train]
+    if (y == y[0]).all():  # nothing to tell apart here
+        return np.full((len(settings), len(test)), y[0])
+    values = rows.of(method.takes)
+    pairwise = method.takes != "vectors" and values.shape[0] == values.shape[1]
+    new = values[np.ix_(test, train)] if pairwise else values[test]
+    found = np.empty((len(settings), len(test)), dtype=np.int64)
+    inner: Any = None
+    for which, alone in grouped(method, settings):
+        estimator = method.make().set_params(**alone)
+        if hasattr(estimator, "predict_settings"):
+            if inner is None and not estimator.learns_classes_only:
+                inner = values[np.ix_(train, train)]
+            estimator.fit_checked(inner, y)
+            found[which] = estimator.predict_settings(new, [settings[k] for k in which])
+            continue
+        if inner is None:
+            inner = values[np.ix_(train, train)] if pairwise else values[train]
+        found[which[0]] = sane(estimator.fit(inner, y).predict(new), y, len(test))
+    return found
+
+
+def grouped(method: Method, settings: Sequence[Setting]) -> list[tuple[list[int], Setting]]:
+    """Settings that one fit serves, and the parameters of that fit."""
+    served = getattr(method.make(), "served", ()) if settings[0] else ()
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for k, setting in enumerate(settings):
+        alone = {name: value for name, value in setting.items() if name not in served}
+        key = (tuple(alone.items()),) if served else (k,)
+        groups.setdefault(key, []).append(k)
+    return [
+        (which, {name: value for name, value in settings[which[0]].items() if name not in served or len(which) == 1})
+        for which in groups.values()
+    ]
+
+
+def sane(predicted: Any, y: Ints, count: int) -> Ints:
+    """Predictions that are classes, one a row; or what is wrong with them."""
+    found = np.asarray(predicted)
+    if found.shape != (count,):
+        raise ValueError(f"predict() returned an array of shape {found.shape} for {count} rows.")
+    strange = ~np.isin(found, y)
+    if strange.any():
+        raise ValueError(f"predict() returned {found[strange][0]!r}, which is no class it was shown: {np.unique(y)}.")
+    return found.astype(np.int64)

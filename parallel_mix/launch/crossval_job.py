@@ -1,0 +1,260 @@
+"""A job that compares classifiers by cross-validation, and what it writes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.errors import InputError, ParallelMixError
+from parallel_mix.evaluate.crossval import Comparison, Marks, compare
+from parallel_mix.evaluate.data import KINDS, RowsRecipe
+from parallel_mix.evaluate.methods import Method, method_named, with_grid
+from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
+from parallel_mix.evaluate.tables import table_of, written
+from parallel_mix.evaluate.units import ExamRecipe, predictions
+from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
+from parallel_mix.launch.hlm_job import digest_of, numbered
+from parallel_mix.launch.job import Job
+from parallel_mix.models.squares import HeldSquare
+from parallel_mix.progress import plural
+from parallel_mix.store.results import write_tree
+from parallel_mix.store.stored_matrix import holds
+from parallel_mix.store.tables import Selection, Table
+
+
+def protocol_of(options: Any) -> Protocol:
+    """The protocol that options ask for."""
+    return Protocol(options.partitions, options.test, options.folds, options.stratified, options.seed)
+
+
+def methods_of(options: Any) -> tuple[Method, ...]:
+    """The classifiers, with the grids of a file."""
+    found = [method_named(name) for name in dict.fromkeys(options.classifiers)]
+    grids = grids_in(options.grid) if options.grid else {}
+    known = {key: method for method in found for key in (method.name, method.title)}
+    for name in grids:
+        if name not in known:
+            raise InputError(f"{options.grid} has a grid for {name!r}, which is none of the classifiers asked for.")
+    for name, grid in grids.items():
+        place = found.index(known[name])
+        found[place] = with_grid(found[place], grid)
+    return tuple(found)
+
+
+def grids_in(path: Path) -> dict[str, dict[str, Any]]:
+    """Grids by the names of classifiers: [knn] n_neighbors = [1, 3, 5]."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"The grid {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"The grid {path} is no TOML: {error}.") from error
+    if odd := [name for name, grid in content.items() if not isinstance(grid, dict)]:
+        raise InputError(f"{path}: {odd[0]} stands outside of a section: begin with [classifier].")
+    return content
+
+
+def kind_of_input(options: Any) -> str:
+    """What the input is: as the option says, distances where it has some, else vectors."""
+    if options.kind is not None:
+        return str(options.kind)
+    return "distances" if holds(options.input, options.dataset or "distances") else "vectors"
+
+
+def selection_of(options: Any, kind: str) -> Selection:
+    """What is read of the input."""
+    dataset = options.dataset or {"distances": "distances", "similarities": "S", "vectors": "X"}[kind]
+    table = "numbers" if kind == "vectors" else "matrix"
+    return Selection(
+        dataset, None, options.labels, options.row_names, table, options.columns if kind == "vectors" else None
+    )
+
+
+class CrossvalJob:
+    """One comparison."""
+
+    def __init__(self, job: Job, table: Table, kind: str, methods: tuple[Method, ...], protocol: Protocol) -> None:
+        self.job, self.table, self.kind, self.methods, self.protocol = job, table, kind, methods, protocol
+        options: Any = job.options
+        if table.y is None:
+            raise InputError(f"{table.path} has no classes: name their dataset or column with --labels.")
+        self.names, y = numbered(table)
+        self.known = np.flatnonzero(y >= 0)
+        if len(self.known) < len(y):
+            job.progress.say(f"{plural(len(y) - len(self.known), 'row')} without a class are left out.")
+        self.y = y[self.known]
+        check_protocol(self.y, protocol)
+        self.conversion = self._check_kinds(options.from_similarity)
+        self._warn_of_classes()
+
+    def _check_kinds(self, conversion: str | None) -> str:
+        wrong = [
+            m for m in self.methods if (m.takes == "vectors") != (self.kind == "vectors") and m.takes != "anything"
+        ]
+        if wrong:
+            raise InputError(
+                f"{wrong[0].name} takes {wrong[0].takes}, and {self.table.path} holds {self.kind} (--kind says what it "
+                "is). Distances of vectors are made by `parallel-mix distances`."
+            )
+        if self.kind == "distances":
+            check_distances(self.table)
+        needs = [m.name for m in self.methods if m.takes == "distances"]
+        if self.kind == "similarities" and needs and conversion is None:
+            raise InputError(
+                f"{needs[0]} takes distances: say how they are made of similarities, --from-similarity bound (the "
+                "largest less S) or inverse (1/S)."
+            )
+        if self.kind != "similarities" and conversion is not None:
+            raise InputError(
+                f"--from-similarity is for similarities, and {self.table.path} holds {self.kind} (--kind)."
+            )
+        return conversion or "inverse"
+
+    def _warn_of_classes(self) -> None:
+        counts = np.bincount(self.y)
+        if (counts < self.protocol.folds).any():
+            fewest = int(counts.argmin())
+            self.job.progress.say(
+                f"class {self.names[fewest]!r} has {plural(int(counts[fewest]), 'row')}, fewer than there are folds "
+                f"({self.protocol.folds}): some are without it."
+            )
+        absent = [
+            p for p in range(self.protocol.partitions)
+            if len(np.unique(self.y[self._partition(p).fold >= 0])) < len(self.names)
+        ]  # fmt: skip
+        if absent:
+            self.job.progress.say(
+                f"in {plural(len(absent), 'partition')} a class has test rows alone: these are counted as wrong. "
+                "(--stratified divides each class.)"
+            )
+
+    def _partition(self, number: int) -> Partition:
+        return partition_of(self.y, self.protocol, number)
+
+    def intention(self) -> str:
+        """What a dry run says."""
+        fits = sum(len(m.settings) * self.protocol.folds * (len(m.settings) > 1) + 1 for m in self.methods)
+        return (
+            f"Would compare {plural(len(self.methods), 'classifier')} on {self.protocol.partitions} partitions of "
+            f"{len(self.y):,} rows of {len(self.names)} classes, {fits * self.protocol.partitions:,} fits in all."
+        )
+
+    def recipe(self) -> ExamRecipe:
+        """What workers need."""
+        options: Any = self.job.options
+        if self.kind == "vectors":
+            values: Any = self.table.X
+        else:
+            values = self.job.square(self.table, options.symmetrize)
+            tell_asymmetry(self.job, values, self.table.path)
+        if len(self.known) < self.table.count:
+            if self.kind == "vectors":
+                values = values[self.known]
+            else:
+                values = HeldSquare(np.ascontiguousarray(values.among(self.known, self.known)))
+        return ExamRecipe(RowsRecipe(values, self.kind, self.y, self.conversion), self.methods, self.protocol)
+
+    def run(self) -> None:
+        """Begin or go on, compare, write."""
+        job, recipe = self.job, self.recipe()
+        job.unit = "folds"
+        if job.options.only_task is not None:
+            self._only(recipe, job.options.only_task)
+            return
+        methods = [[m.name, m.where, dict(m.fixed), {k: list(v) for k, v in m.grid.items()}] for m in self.methods]
+        decided = {
+            **asdict(self.protocol),
+            "classifiers": json.dumps(methods),
+            "classes": digest_of(self.y),
+            "kind": self.kind,
+            "conversion": self.conversion,
+            "symmetrize": job.options.symmetrize,  # type: ignore[attr-defined]
+        }
+        found = compare(recipe, job.backend, job.start(decided))
+        self._write(found)
+        titles = [marks.method.title for marks in found.marks]
+        job.progress.say(written(table_of([(self.table.path.stem, titles, found.errors)]), "text").rstrip())
+        self._complain(found)
+
+    def _write(self, found: Comparison) -> None:
+        job = self.job
+        groups = {f"{m:03d}": method_tree(marks) for m, marks in enumerate(found.marks)}
+        tree = {
+            "@protocol": json.dumps(asdict(self.protocol)),
+            "@kind": self.kind,
+            "@conversion": self.conversion,
+            "classes": self.names,
+            "y": self.y,
+            "tests": found.tests,
+            "methods": groups,
+        }
+        data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute()), "known": self.known}
+        data |= {"rows": [self.table.rows[k] for k in self.known]} if self.table.rows is not None else {}
+        record: dict[str, Any] = {f"@{key}": value for key, value in job.complete_record().items()}
+        record["seconds"] = {f"{m:03d}": marks.seconds for m, marks in enumerate(found.marks)}
+        record["refits"] = {f"{m:03d}": marks.fits for m, marks in enumerate(found.marks)}
+        write_tree(job.output, "crossval", {"crossval": tree, "data": data, "run": record})
+        job.finish()
+
+    def _number(self, method: int, partition: int, fold: int) -> int:
+        """A fold by its number, the whole training part last."""
+        folds = self.protocol.folds
+        return (method * self.protocol.partitions + partition) * (folds + 1) + (folds if fold == WHOLE else fold)
+
+    def _complain(self, found: Comparison) -> None:
+        """End with the failures, where there are some."""
+        failed = [(m, *where, text) for m, marks in enumerate(found.marks) for where, text in marks.failures.items()]
+        if not failed:
+            return
+        m, p, fold, text = failed[0]
+        where = "the whole training part" if fold == WHOLE else f"fold {fold}"
+        raise ParallelMixError(
+            f"{plural(len(failed), 'fold')} failed, all others are in {self.job.output}. The first: "
+            f"{self.methods[m].name}, partition {p}, {where}:\n{text.rstrip()}\nTo run it alone, here: the same command "
+            f"with --only-task {self._number(m, p, fold)}."
+        )
+
+    def _only(self, recipe: ExamRecipe, number: int) -> None:
+        """One fold again, its exception as it comes."""
+        folds = self.protocol.folds
+        m, rest = divmod(number, self.protocol.partitions * (folds + 1))
+        p, fold = divmod(rest, folds + 1)
+        if not 0 <= m < len(self.methods):
+            last = len(self.methods) * self.protocol.partitions * (folds + 1) - 1
+            raise InputError(f"There is no task {number}: this run has tasks 0 to {last}.")
+        exam = recipe.load()
+        train, test = exam.partition(p).rows(WHOLE if fold == folds else fold)
+        predictions(exam.rows, self.methods[m], self.methods[m].settings, train, test)
+        self.job.progress.say(f"Task {number} ({self.methods[m].name}, partition {p}) ran without an error.")
+
+
+def method_tree(marks: Marks) -> dict[str, Any]:
+    """One classifier as it is stored."""
+    method = marks.method
+    tree: dict[str, Any] = {
+        "@name": method.name,
+        "@title": method.title,
+        "@where": method.where,
+        "@fixed": json.dumps(dict(method.fixed)),
+        "settings": json.dumps(method.settings),
+        "inner": marks.inner,
+        "chosen": marks.chosen,
+        "predicted": marks.predicted,
+        "errors": marks.errors,
+    }
+    if marks.failures:
+        tree["failures"] = {f"partition {p}, fold {fold}": text for (p, fold), text in marks.failures.items()}
+    return tree
+
+
+def check_classifiers(options: Any) -> None:
+    """Refuse in words what is known to fail before anything is read."""
+    methods_of(options)
+    protocol_of(options)
+    if options.kind not in (None, *KINDS):
+        raise InputError(f"There is no kind {options.kind!r}: use {', '.join(KINDS)}.")

@@ -1,0 +1,78 @@
+"""What classifiers on similarities (or distances) have in common, as scikit-learn estimators.
+
+Rows of the input are points, columns the points of `fit`; `fit` takes the square matrix of these. A classifier says in
+`served` which parameters one fit serves many values of, and `predict_settings` tells them all at once: cross-validation
+fits once for all. One whose fit needs the classes alone says `learns_classes_only`, and is not handed the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+Ints = np.ndarray
+Setting = Mapping[str, Any]
+
+
+class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose input is a matrix of similarities, or of distances."""
+
+    served: ClassVar[tuple[str, ...]] = ()
+    learns_classes_only: ClassVar[bool] = False
+    takes: ClassVar[str] = "similarities"  # or "distances"
+    metric = "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        tags.input_tags.positive_only = self.takes == "distances"
+        return tags
+
+    def fit(self, S: Any, y: Any) -> Self:
+        """Learn from a square matrix and classes."""
+        S, y = validate_data(self, S, y, dtype=np.float64, ensure_min_samples=2)
+        if S.shape[0] != S.shape[1]:
+            raise ValueError(f"A matrix of {S.shape[0]} x {S.shape[1]} is not square.")
+        if self.takes == "distances" and (S < 0).any():
+            raise ValueError("Negative values in data passed as distances.")
+        check_classification_targets(y)
+        return self.fit_checked(S, y)
+
+    def fit_checked(self, S: Any, y: Ints) -> Self:
+        """The same without a look at the input."""
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        self.prior_ = np.bincount(numbers) / len(numbers)
+        self._learn(S, numbers)
+        return self
+
+    def predict(self, S: Any) -> Ints:
+        """Classes, from the similarities (or distances) to all points of `fit`."""
+        check_is_fitted(self)
+        S = validate_data(self, S, dtype=np.float64, reset=False)
+        return np.asarray(self.predict_settings(S, [{}])[0])
+
+    def predict_settings(self, S: np.ndarray, settings: Sequence[Setting]) -> Ints:
+        """Classes for each of some settings of what is `served`; (settings, rows)."""
+        return np.asarray(self.classes_[self._told(S, [self._with(setting) for setting in settings])])
+
+    def _with(self, setting: Setting) -> dict[str, Any]:
+        return {name: setting.get(name, getattr(self, name)) for name in self.served}
+
+    def _learn(self, S: Any, y: Ints) -> None:
+        """Keep what is needed; y are numbers of classes."""
+        raise NotImplementedError
+
+    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+        """Numbers of classes, (settings, rows)."""
+        raise NotImplementedError
+
+
+def at_least(name: str, value: Any, least: float, above: bool = False) -> None:
+    """Refuse a parameter that is too small."""
+    if not (value > least if above else value >= least):
+        raise ValueError(f"{name} must be {'above' if above else 'at least'} {least:g}, not {value!r}.")

@@ -1,0 +1,72 @@
+"""Results of `parallel-mix crossval`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from parallel_mix.store.hdf5_tables import opened
+from parallel_mix.store.results import Tree, read_result
+
+
+@dataclass(frozen=True)
+class StoredMethod:
+    """One classifier as it was written."""
+
+    name: str
+    title: str
+    settings: list[dict[str, Any]]
+    errors: np.ndarray  # (partitions)
+    chosen: np.ndarray  # (partitions)
+    predicted: np.ndarray  # (partitions, test rows)
+    seconds: np.ndarray  # (partitions)
+    failures: dict[str, str]  # where: traceback
+
+    @classmethod
+    def from_tree(cls, tree: Tree, seconds: np.ndarray) -> StoredMethod:
+        """From its group in the file."""
+        failures = {where: str(text, "utf-8") for where, text in tree.get("failures", {}).items()}
+        settings = json.loads(str(tree["settings"], "utf-8"))
+        errors, chosen, predicted = (tree[name] for name in ("errors", "chosen", "predicted"))
+        return cls(tree["@name"], tree["@title"], settings, errors, chosen, predicted, seconds, failures)
+
+
+@dataclass(frozen=True)
+class StoredComparison:
+    """A whole result."""
+
+    name: str
+    methods: list[StoredMethod]
+    classes: list[str]
+    y: np.ndarray
+    tests: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """(classifiers, partitions)"""
+        return np.stack([method.errors for method in self.methods])
+
+    @property
+    def titles(self) -> list[str]:
+        """Of the classifiers, each once."""
+        found = [method.title for method in self.methods]
+        return [
+            method.name if found.count(title) > 1 else title for method, title in zip(self.methods, found, strict=True)
+        ]
+
+
+def read_comparison(path: Path) -> StoredComparison:
+    """A result of `crossval`."""
+    tree = read_result(path, "crossval")
+    with opened(path) as file:
+        times = {name: item[()] for name, item in file["run/seconds"].items() if isinstance(item, h5py.Dataset)}
+        source = str(file["data"].attrs["path"])
+    groups = tree["methods"]
+    methods = [StoredMethod.from_tree(groups[key], times[key]) for key in sorted(groups)]
+    classes = [str(name, "utf-8") for name in tree["classes"]]
+    return StoredComparison(Path(source).stem, methods, classes, tree["y"], tree["tests"])

@@ -1,0 +1,209 @@
+"""`parallel-mix crossval`: the same everywhere, gone on with after a kill, sentences for bad input."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+
+X = blobs(160, 4, 6)
+Y = np.array(["red", "green", "blue"])[np.arange(160) % 3]
+X[Y == "red"] += 2.0
+X[Y == "blue", 0] -= 3.0
+SMALL = ["--partitions", "3", "--folds", "3"]
+OWN = """
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+class Moody(ClassifierMixin, BaseEstimator):
+    def __init__(self, mood="good"):
+        self.mood = mood
+
+    def fit(self, X, y):
+        if len(y) % 2 and self.mood == "bad":
+            raise RuntimeError("not today")
+        self.y = y
+        return self
+
+    def predict(self, X):
+        return [self.y[0]] * len(X) if self.mood != "strange" else ["?"] * len(X)
+
+class Nothing:
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("crossval")
+    D = cdist(X, X)
+    np.savez(path / "D.npz", distances=D, y=Y)
+    with h5py.File(path / "D.h5", "w") as file:
+        file["distances"], file["y"] = D, list(map(str, Y))
+    np.savez(path / "S.npz", S=np.exp(-D), y=Y)
+    np.savez(path / "V.npz", X=X, y=Y)
+    np.savez(path / "one.npz", distances=D, y=np.zeros(160))
+    np.savez(path / "none.npz", distances=D)
+    np.savez(path / "few.npz", distances=D[:3, :3], y=Y[:3])
+    np.savez(path / "minus.npz", distances=-D, y=Y)
+    np.savez(path / "rare.npz", distances=D, y=np.where(np.arange(160) == 7, "rare", Y))
+    np.savez(path / "some.npz", distances=D, y=np.where(np.arange(160) < 5, "", Y))
+    (path / "mine.py").write_text(OWN)
+    (path / "grid.toml").write_text('[knn]\nn_neighbors = [1, 3]\n["mine:Moody"]\nmood = ["good", "bad"]\n')
+    (path / "odd.toml").write_text("[knn]\nneighbours = [1, 3]\n")
+    (path / "other.toml").write_text("[svm-clip]\nC = [1.0]\n")
+    return path
+
+
+KINDS = {
+    "distances": ["D.h5", "--classifiers", "knn,hlm-vsh,hlm-kernel,svm-clip"],
+    "similarities": [
+        "S.npz",
+        "--kind",
+        "similarities",
+        "--classifiers",
+        "knn,kri-knn,hlm-agg",
+        "--from-similarity",
+        "bound",
+    ],
+    "vectors": ["V.npz", "--classifiers", "svm-rbf,sklearn.tree:DecisionTreeClassifier", "--stratified"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
+    name, *words = KINDS[kind]
+    for backend in ("serial1", "serial2", "mpi1", "mpi3", "dask2"):
+        out = tmp_path / f"{backend}.h5"
+        done = parallel_mix("crossval", folder / name, "-o", out, *words, *SMALL, backend=backend)
+        assert done.returncode == 0, done.stderr
+        assert_same_result(tmp_path / "serial1.h5", out)
+    assert "classifier" in parallel_mix("info", out).stdout
+    for form, sign in (("text", "*"), ("markdown", "**"), ("latex", r"\textbf"), ("csv", "not_worse")):
+        done = parallel_mix("table", out, "--format", form)
+        assert done.returncode == 0, done.stderr
+        assert sign in done.stdout
+
+
+def test_what_is_in_a_result(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "R.h5"
+    done = parallel_mix("crossval", folder / "D.h5", "-o", out, "--classifiers", "knn,hlm-kernel", *SMALL)
+    assert done.returncode == 0, done.stderr
+    with h5py.File(out) as file:
+        tests, y = file["crossval/tests"][:], file["crossval/y"][:]
+        assert tests.shape == (3, 32)
+        for key in ("000", "001"):
+            group = file[f"crossval/methods/{key}"]
+            wrong = (group["predicted"][:] != y[tests]).mean(axis=1)
+            np.testing.assert_allclose(group["errors"][:], wrong)
+        group = file["crossval/methods/000"]
+        assert group["inner"].shape == (3, 3, 19)
+        np.testing.assert_array_equal(group["chosen"][:], np.round(group["inner"][:].mean(axis=1), 12).argmin(axis=1))
+
+
+def test_killed_and_gone_on_with(tmp_path: Path) -> None:
+    rows = blobs(700, 6, 9)
+    np.savez(tmp_path / "D.npz", distances=cdist(rows, rows), y=np.arange(700) % 4)
+    words = [
+        "crossval",
+        tmp_path / "D.npz",
+        "--classifiers",
+        "knn,hlm-vsh,svm-clip",
+        "--partitions",
+        "3",
+        "--folds",
+        "4",
+    ]
+    assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
+    out = tmp_path / "R.h5"
+    for backend, after in (("mpi2", "serial2"), ("serial2", "dask2")):
+        before, more = launcher(backend)
+        command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), *more]
+        command += ["--checkpoint-every", "0", "--force"]
+        process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
+        kept, seen = out.with_name("R.h5.checkpoint"), set()
+        while len(seen) < 4 and process.poll() is None:
+            seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
+            time.sleep(0.005)
+        subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)
+        process.wait()
+        done = parallel_mix(*words, "-o", out, "--force", backend=after)
+        assert done.returncode == 0, done.stderr
+        assert "Going on from" in done.stderr
+        assert_same_result(tmp_path / "whole.h5", out)
+
+
+@pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
+def test_a_classifier_that_fails_is_told_and_the_others_finish(folder: Path, tmp_path: Path, backend: str) -> None:
+    out, more = tmp_path / "R.h5", {"PYTHONPATH": str(folder)}
+    (tmp_path / "bad.toml").write_text('["mine:Moody"]\nmood = ["bad", "strange"]\n')
+    words = ["crossval", folder / "V.npz", "-o", out, "--classifiers", "mine:Moody,svm-linear", *SMALL]
+    done = parallel_mix(*words, "--grid", tmp_path / "bad.toml", backend=backend, **more)
+    assert done.returncode == 1, done.stderr
+    number = re.search(r"--only-task (\d+)", done.stderr)
+    assert number, done.stderr
+    assert re.search("RuntimeError: not today|ValueError: predict\\(\\) returned", done.stderr)
+    with h5py.File(out) as file:
+        assert np.isfinite(file["crossval/methods/001/errors"][:]).all()
+        assert np.isnan(file["crossval/methods/000/errors"][:]).all()
+    again = parallel_mix(*words, "--force", "--grid", tmp_path / "bad.toml", "--only-task", number[1], **more)
+    assert again.returncode == 1
+    assert re.search("not today|which is no class", again.stderr)
+    done = parallel_mix(*words[:4], "--classifiers", "mine:Moody,knn-vectors", *SMALL, "--force", **more)
+    assert done.returncode == 0, done.stderr
+
+
+BAD = {
+    "no such classifier": (["D.h5", "--classifiers", "knnn"], "no classifier 'knnn'.* Perhaps knn?"),
+    "no module": (["D.h5", "--classifiers", "nowhere:Class"], "cannot be imported"),
+    "no class": (["D.h5", "--classifiers", "mine:Other"], "has no class 'Other'"),
+    "no classifier": (["V.npz", "--classifiers", "mine:Nothing"], "is no scikit-learn classifier"),
+    "unknown parameter": (
+        ["D.h5", "--classifiers", "knn", "--grid", "odd.toml"],
+        "has no parameter 'neighbours'.*n_neighbors",
+    ),
+    "grid of another": (["D.h5", "--classifiers", "knn", "--grid", "other.toml"], "none of the classifiers asked for"),
+    "no grid": (["D.h5", "--classifiers", "knn", "--grid", "none.toml"], "cannot be read"),
+    "one class": (["one.npz", "--classifiers", "knn"], "All rows are of one class"),
+    "no classes": (["none.npz", "--classifiers", "knn"], "has no array 'y'"),
+    "few rows": (["few.npz", "--classifiers", "knn"], "10 folds of 2 training rows"),
+    "negative": (["minus.npz", "--classifiers", "knn"], "distances are not negative"),
+    "vectors for distances": (["V.npz", "--classifiers", "hlm-vsh"], "takes distances, and .* holds vectors"),
+    "distances for vectors": (["D.h5", "--classifiers", "svm-rbf"], "takes vectors, and .* holds distances"),
+    "no conversion": (["S.npz", "--kind", "similarities", "--classifiers", "hlm-vsh"], "--from-similarity bound"),
+    "conversion of nothing": (["D.h5", "--classifiers", "knn", "--from-similarity", "bound"], "is for similarities"),
+    "test share": (["D.h5", "--classifiers", "knn", "--test", "1.5"], "between 0 and 1"),
+    "one fold": (["D.h5", "--classifiers", "knn", "--folds", "1"], "2 folds or more"),
+    "no task": (["D.h5", "--classifiers", "knn", "--only-task", "999"], "There is no task 999"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_wish_is_a_sentence(folder: Path, tmp_path: Path, case: str) -> None:
+    (name, *words), sentence = BAD[case]
+    words = [str(folder / word) if word.endswith(".toml") else word for word in words]
+    out = tmp_path / "R.h5"
+    done = parallel_mix("crossval", folder / name, *words, "-o", out, PYTHONPATH=str(folder))
+    assert done.returncode == 2, done.stderr
+    assert re.search(sentence, done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_classes_that_are_rare_or_not_known(folder: Path, tmp_path: Path) -> None:
+    words = ["--classifiers", "knn,svm-clip,hlm-vsh", "--partitions", "5", "--folds", "3"]
+    done = parallel_mix("crossval", folder / "rare.npz", "-o", tmp_path / "R.h5", *words)
+    assert done.returncode == 0, done.stderr
+    assert "class 'rare' has 1 row, fewer than there are folds" in done.stderr
+    done = parallel_mix("crossval", folder / "some.npz", "-o", tmp_path / "K.h5", *words)
+    assert "5 rows without a class are left out" in done.stderr
+    assert done.returncode == 0, done.stderr
+    with h5py.File(tmp_path / "K.h5") as file:
+        assert len(file["crossval/y"]) == 155
