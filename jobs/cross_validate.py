@@ -67,8 +67,7 @@ def work(options: Options, backend: Backend) -> None:
 
     kind = kind_of_input(options)
     with Job("crossval", options, backend, selection_of(options, kind)) as job:
-        parts = job.read(options.input), kind, methods_of(options), protocol_of(options)
-        comparison = CrossvalJob(job, *parts)
+        comparison = CrossvalJob(job, job.read(options.input), kind, methods_of(options), protocol_of(options))
         if options.dry_run:
             job.progress.say(comparison.intention())
             return

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parallel_mix.errors import InputError
+from parallel_mix.models.classifiers import MOST_STEPS
 
 Setting = dict[str, Any]
 NEIGHBOURS = (*range(1, 17), 32, 64, 128)
@@ -48,12 +49,17 @@ def _ours(room: str, name: str, title: str, kind: str, takes: str = "similaritie
     return Method(name, f"parallel_mix.models.{room}:{kind}", parts, grid, takes, title)
 
 
-def _neighbours(name: str, title: str, kind: str, **parts: Any) -> Method:
-    return _ours("neighbour_classifiers", name, title, kind, n_neighbors=NEIGHBOURS, **parts)
+def _neighbours(name: str, title: str, kind: str, takes: str = "similarities", **parts: Any) -> Method:
+    return _ours("neighbour_classifiers", name, title, kind, takes, n_neighbors=NEIGHBOURS, **parts)
 
 
 def _machine(name: str, title: str, kind: str, **parts: Any) -> Method:
     return _ours("similarity_svm", name, title, kind, **parts)
+
+
+def _vectors(name: str, title: str, kernel: str, **grid: Any) -> Method:
+    fixed = {"kernel": kernel, "max_iter": MOST_STEPS}
+    return Method(name, "sklearn.svm:SVC", fixed, grid, "vectors", title)
 
 
 METHODS = {
@@ -100,14 +106,9 @@ METHODS = {
             "distance_estimators", "hlm-kernel-vsh", "HLM (kernel-vsh)", "HLMClassifier", "distances",
             n_components=(*COMPONENTS, 0), clustering="vsh",
         ),
-        Method("svm-linear", "sklearn.svm:SVC", {"kernel": "linear"}, {"C": PENALTIES}, "vectors", "SVM (linear)"),
-        Method(
-            "svm-rbf", "sklearn.svm:SVC", {"kernel": "rbf"}, {"gamma": WIDTHS, "C": PENALTIES}, "vectors", "SVM (rbf)"
-        ),
-        Method(
-            "knn-vectors", "sklearn.neighbors:KNeighborsClassifier", {}, {"n_neighbors": NEIGHBOURS}, "vectors",
-            "k-NN (vectors)",
-        ),
+        _vectors("svm-linear", "SVM (linear)", kernel="linear", C=PENALTIES),
+        _vectors("svm-rbf", "SVM (rbf)", kernel="rbf", gamma=WIDTHS, C=PENALTIES),
+        _neighbours("knn-vectors", "k-NN (vectors)", "VectorKNNClassifier", takes="vectors"),
     )
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,46 +75,52 @@ def examine(exam: Exam, task: Task) -> list[Told]:
 
 
 def examine_fold(exam: Exam, task: Task, fold: int) -> Told:
-    """One fold; what a classifier raises is told with its traceback."""
+    """One fold; what a classifier raises is told with its traceback, and its other settings go on."""
     method = exam.methods[task.method]
     settings = [method.settings[k] for k in task.settings]
     train, test = exam.partition(task.partition).rows(fold)
+    wrong, told, failure = np.full(len(settings), np.nan), None, ""
     began = time.perf_counter()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of solvers that stop early: errors say what that is worth
-            predicted = predictions(exam.rows, method, settings, train, test)
-    except Exception as error:
-        seconds = time.perf_counter() - began
-        text = "".join(traceback.format_exception(error))
-        return Told(fold, np.full(len(settings), np.nan), seconds, failure=text)
-    wrong = (predicted != exam.rows.y[test]).mean(axis=1)
-    told = predicted[0] if fold == WHOLE else None
-    return Told(fold, wrong, time.perf_counter() - began, told)
+        for which, predicted in predictions(exam.rows, method, settings, train, test, exam.protocol.seed):
+            if isinstance(predicted, BaseException):
+                failure = failure or "".join(traceback.format_exception(predicted))
+                continue
+            wrong[which] = (predicted != exam.rows.y[test]).mean(axis=1)
+            told = predicted[0] if fold == WHOLE else None
+    except Exception as error:  # it cannot even be made
+        failure = "".join(traceback.format_exception(error))
+    return Told(fold, wrong, time.perf_counter() - began, told, failure)
 
 
-def predictions(rows: RowsData, method: Method, settings: Sequence[Setting], train: Ints, test: Ints) -> Ints:
-    """Numbers of classes, (settings, test rows)."""
+def predictions(
+    rows: RowsData, method: Method, settings: Sequence[Setting], train: Ints, test: Ints, seed: int = 0
+) -> Iterator[tuple[list[int], Ints | Exception]]:
+    """Which settings, and the numbers of classes that they tell (settings, test rows), or what they raised."""
     y = rows.y[train]
     if (y == y[0]).all():  # nothing to tell apart here
-        return np.full((len(settings), len(test)), y[0])
+        yield list(range(len(settings))), np.full((len(settings), len(test)), y[0])
+        return
     values = rows.of(method.takes)
     pairwise = method.takes != "vectors" and values.shape[0] == values.shape[1]
     new = values[np.ix_(test, train)] if pairwise else values[test]
-    found = np.empty((len(settings), len(test)), dtype=np.int64)
     inner: Any = None
     for which, alone in grouped(method, settings):
         estimator = method.make().set_params(**alone)
-        if hasattr(estimator, "predict_settings"):
-            if inner is None and not estimator.learns_classes_only:
-                inner = values[np.ix_(train, train)]
-            estimator.fit_checked(inner, y)
-            found[which] = estimator.predict_settings(new, [settings[k] for k in which])
-            continue
-        if inner is None:
+        if estimator.get_params().get("random_state", 0) is None:  # else it would be another one everywhere
+            estimator.set_params(random_state=seed)
+        if inner is None and not getattr(estimator, "learns_classes_only", False):
             inner = values[np.ix_(train, train)] if pairwise else values[train]
-        found[which[0]] = sane(estimator.fit(inner, y).predict(new), y, len(test))
-    return found
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of solvers that stop early: errors say what that is worth
+                if hasattr(estimator, "predict_settings"):
+                    estimator.fit_checked(inner, y)
+                    yield which, estimator.predict_settings(new, [settings[k] for k in which])
+                else:
+                    yield which, sane(estimator.fit(inner, y).predict(new), y, len(test))[None]
+        except Exception as error:
+            yield which, error
 
 
 def grouped(method: Method, settings: Sequence[Setting]) -> list[tuple[list[int], Setting]]:

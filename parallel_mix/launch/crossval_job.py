@@ -212,11 +212,10 @@ class CrossvalJob:
         if not failed:
             return
         m, p, fold, text = failed[0]
-        where = "the whole training part" if fold == WHOLE else f"fold {fold}"
         raise ParallelMixError(
             f"{plural(len(failed), 'fold')} failed, all others are in {self.job.output}. The first: "
-            f"{self.methods[m].name}, partition {p}, {where}:\n{text.rstrip()}\nTo run it alone, here: the same command "
-            f"with --only-task {self._number(m, p, fold)}."
+            f"{self.methods[m].name}, partition {p}, {fold_name(fold)}:\n{text.rstrip()}\nTo run it alone, here: the "
+            f"same command with --only-task {self._number(m, p, fold)}."
         )
 
     def _only(self, recipe: ExamRecipe, number: int) -> None:
@@ -229,8 +228,16 @@ class CrossvalJob:
             raise InputError(f"There is no task {number}: this run has tasks 0 to {last}.")
         exam = recipe.load()
         train, test = exam.partition(p).rows(WHOLE if fold == folds else fold)
-        predictions(exam.rows, self.methods[m], self.methods[m].settings, train, test)
-        self.job.progress.say(f"Task {number} ({self.methods[m].name}, partition {p}) ran without an error.")
+        method, seed = self.methods[m], self.protocol.seed
+        for _, found in predictions(exam.rows, method, method.settings, train, test, seed):
+            if isinstance(found, Exception):
+                raise found
+        self.job.progress.say(f"Task {number} ({method.name}, partition {p}) ran without an error.")
+
+
+def fold_name(fold: int) -> str:
+    """A fold in words."""
+    return "the whole training part" if fold == WHOLE else f"fold {fold}"
 
 
 def method_tree(marks: Marks) -> dict[str, Any]:
@@ -248,7 +255,7 @@ def method_tree(marks: Marks) -> dict[str, Any]:
         "errors": marks.errors,
     }
     if marks.failures:
-        tree["failures"] = {f"partition {p}, fold {fold}": text for (p, fold), text in marks.failures.items()}
+        tree["failures"] = {f"partition {p}, {fold_name(fold)}": text for (p, fold), text in marks.failures.items()}
     return tree
 
 

@@ -172,6 +172,7 @@ class Job:
     def finish(self) -> None:
         """The result is there."""
         self.run.finish()
+        self._kept = None  # what fails from now on does not concern the run
         self.progress.say(f"{self.output} written after {clock(time.monotonic() - self._began)}.")
 
     def __exit__(

@@ -206,6 +206,8 @@ def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:
     """The tables as their metric compares them: categories become probabilities of the old rows' classes."""
     if kind == "signatures":
         checked = [as_signatures(table) for table in ((old,) if new is old else (old, new))]
+        if new is old and old.count < 2:
+            raise InputError(f"{old.path} has 1 signature: at least 2 are needed.")
         return checked[-1], checked[0]
     if kind != "categories":
         return new, old

@@ -15,12 +15,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+MOST_STEPS = 1_000_000
+"""Of LIBSVM: a large penalty on unscaled data would take it for ever."""
 Ints = np.ndarray
 Setting = Mapping[str, Any]
 
 
 class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier whose input is a matrix of similarities, or of distances."""
+    """A classifier whose input is a matrix of similarities, or of distances (or, where it says so, vectors)."""
 
     served: ClassVar[tuple[str, ...]] = ()
     learns_classes_only: ClassVar[bool] = False
@@ -29,14 +31,14 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = True
+        tags.input_tags.pairwise = self.takes != "vectors"
         tags.input_tags.positive_only = self.takes == "distances"
         return tags
 
     def fit(self, S: Any, y: Any) -> Self:
         """Learn from a square matrix and classes."""
         S, y = validate_data(self, S, y, dtype=np.float64, ensure_min_samples=2)
-        if S.shape[0] != S.shape[1]:
+        if self.takes != "vectors" and S.shape[0] != S.shape[1]:
             raise ValueError(f"A matrix of {S.shape[0]} x {S.shape[1]} is not square.")
         if self.takes == "distances" and (S < 0).any():
             raise ValueError("Negative values in data passed as distances.")

@@ -40,10 +40,31 @@ class KNNClassifier(PairwiseClassifier):
     def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         ks = np.array([setting["n_neighbors"] for setting in settings], dtype=np.int64)
         order = np.argsort(ks, kind="stable")
-        near = most_similar(-S if self.input == "distances" else S, int(ks.max()))
         found = np.empty((len(ks), len(S)), dtype=np.int64)
-        found[order] = votes(near, self.y_, self.prior_, ks[order])
+        found[order] = votes(self._nearest(S, int(ks.max())), self.y_, self.prior_, ks[order])
         return found
+
+    def _nearest(self, S: np.ndarray, k: int) -> Ints:
+        return most_similar(-S if self.input == "distances" else S, k)
+
+
+class VectorKNNClassifier(KNNClassifier):
+    """The same of vectors, by Euclidean distances: scikit-learn's search, once for all numbers of neighbours."""
+
+    learns_classes_only: ClassVar[bool] = False
+    takes: ClassVar[str] = "vectors"
+
+    def __init__(self, n_neighbors: int = 5) -> None:
+        self.n_neighbors = n_neighbors
+
+    def _learn(self, S: Any, y: Ints) -> None:
+        from sklearn.neighbors import NearestNeighbors
+
+        at_least("n_neighbors", self.n_neighbors, 1)
+        self.y_, self.search_ = y, NearestNeighbors().fit(S)
+
+    def _nearest(self, S: np.ndarray, k: int) -> Ints:
+        return np.asarray(self.search_.kneighbors(S, min(k, len(self.y_)), return_distance=False))
 
 
 class _WeightedNeighbours(PairwiseClassifier):

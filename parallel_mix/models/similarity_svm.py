@@ -11,7 +11,7 @@ from parallel_mix.kernels.nearest_neighbours import most_similar
 from parallel_mix.kernels.potential_svm import box_lasso, standardized
 from parallel_mix.kernels.spectrum import CHANGES, definite
 from parallel_mix.kernels.support_vectors import told_by_machines
-from parallel_mix.models.classifiers import Ints, PairwiseClassifier, at_least
+from parallel_mix.models.classifiers import MOST_STEPS, Ints, PairwiseClassifier, at_least
 
 LOCAL = (*CHANGES, "features")
 ENTRIES = 2**22
@@ -36,7 +36,9 @@ class _KernelMachine(PairwiseClassifier):
         key = tuple(setting.values())
         if key not in self.machines_:
             at_least("C", setting["C"], 0.0, above=True)
-            self.machines_[key] = SVC(C=setting["C"], kernel="precomputed").fit(self._kernel(setting), self.y_)
+            self.machines_[key] = SVC(C=setting["C"], kernel="precomputed", max_iter=MOST_STEPS).fit(
+                self._kernel(setting), self.y_
+            )
         return self.machines_[key]
 
     def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:

@@ -104,9 +104,7 @@ def _read(path: Path, selection: Selection, least_rows: int) -> Table:
     if selection.kind == "signatures":
         from parallel_mix.store.signature_files import read_signatures
 
-        table = read_signatures(path, selection)
-        check_count(table.count, least_rows, path, "signature")
-        return table
+        return read_signatures(path, selection)
     if selection.kind in ("matrix", "rectangle"):
         from parallel_mix.store.stored_matrix import read_matrix
 
@@ -203,9 +201,9 @@ def check_table(table: Table, least_rows: int = 2) -> None:
         check_weights(table.w, n, path)
 
 
-def check_count(n: int, least: int, path: Path, thing: str = "row") -> None:
+def check_count(n: int, least: int, path: Path) -> None:
     if n < least:
-        raise InputError(f"{path} has {n} {thing}{'s' if n != 1 else ''}: at least {least} are needed.")
+        raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least {least} are needed.")
 
 
 def check_finite(X: Array, path: Path | str, columns: list[str] | None = None, first_row: int = 0) -> None:

@@ -285,7 +285,7 @@ OPTIONS = {
         "a running one has its workers",
     ),
     "no address": (["--backend", "dask", "--scheduler", "foo"], "foo is no address of a Dask scheduler"),
-    "seed of text": (["--seed", "x"], "'x' does not do: a whole number is needed"),
+    "seed of text": (["--seed", "x"], "'x' does not do: must be a whole number of 0 or more"),
     "threads zero": (["--threads", "0"], "must be a whole number of 1 or more"),
 }
 

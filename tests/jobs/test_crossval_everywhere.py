@@ -73,7 +73,7 @@ KINDS = {
         "--from-similarity",
         "bound",
     ],
-    "vectors": ["V.npz", "--classifiers", "svm-rbf,sklearn.tree:DecisionTreeClassifier", "--stratified"],
+    "vectors": ["V.npz", "--classifiers", "knn-vectors,sklearn.tree:DecisionTreeClassifier", "--stratified"],
 }
 
 
@@ -109,8 +109,8 @@ def test_what_is_in_a_result(folder: Path, tmp_path: Path) -> None:
 
 
 def test_killed_and_gone_on_with(tmp_path: Path) -> None:
-    rows = blobs(700, 6, 9)
-    np.savez(tmp_path / "D.npz", distances=cdist(rows, rows), y=np.arange(700) % 4)
+    rows = blobs(900, 6, 9)
+    np.savez(tmp_path / "D.npz", distances=cdist(rows, rows), y=np.arange(900) % 4)
     words = [
         "crossval",
         tmp_path / "D.npz",
@@ -143,7 +143,7 @@ def test_killed_and_gone_on_with(tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
 def test_a_classifier_that_fails_is_told_and_the_others_finish(folder: Path, tmp_path: Path, backend: str) -> None:
     out, more = tmp_path / "R.h5", {"PYTHONPATH": str(folder)}
-    (tmp_path / "bad.toml").write_text('["mine:Moody"]\nmood = ["bad", "strange"]\n')
+    (tmp_path / "bad.toml").write_text('["mine:Moody"]\nmood = ["bad", "strange"]\n[svm-linear]\nC = [1.0]\n')
     words = ["crossval", folder / "V.npz", "-o", out, "--classifiers", "mine:Moody,svm-linear", *SMALL]
     done = parallel_mix(*words, "--grid", tmp_path / "bad.toml", backend=backend, **more)
     assert done.returncode == 1, done.stderr

@@ -255,8 +255,9 @@ def test_an_update_stopped_and_gone_on_with(tmp_path: Path) -> None:
     out = tmp_path / "out.h5"
     command = [str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), "--checkpoint-every", "0", "--threads", "1"]
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL)
-    kept = out.with_name("out.h5.checkpoint")
-    while not kept.exists() and process.poll() is None:
+    kept, seen = out.with_name("out.h5.checkpoint"), set()
+    while len(seen) < 4 and process.poll() is None:  # the first speaks of nothing done
+        seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
         time.sleep(0.002)
     process.kill()
     process.wait()
