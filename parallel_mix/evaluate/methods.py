@@ -20,6 +20,7 @@ RIDGES = tuple(10.0**k for k in range(1, -4, -1))  # of equal errors the first: 
 PENALTIES = tuple(10.0**k for k in range(-3, 6))
 WIDTHS = tuple(10.0**k for k in range(-5, 2))
 PRICES = tuple(round(0.1 * k, 1) for k in range(10, 0, -1))
+SHARES = (1e-6, 1e-3, 0.01, 0.1, 0.5, 0.9)
 COMPONENTS = (*range(1, 11), 12, 14, 16)
 
 
@@ -55,6 +56,10 @@ def _neighbours(name: str, title: str, kind: str, takes: str = "similarities", *
 
 def _machine(name: str, title: str, kind: str, **parts: Any) -> Method:
     return _ours("similarity_svm", name, title, kind, **parts)
+
+
+def _sda(name: str, title: str, **parts: Any) -> Method:
+    return _ours("local_sda", name, title, "LocalSDAClassifier", n_neighbors=LOCAL_NEIGHBOURS, **parts)
 
 
 def _vectors(name: str, title: str, kernel: str, **grid: Any) -> Method:
@@ -106,6 +111,12 @@ METHODS = {
             "distance_estimators", "hlm-kernel-vsh", "HLM (kernel-vsh)", "HLMClassifier", "distances",
             n_components=(*COMPONENTS, 0), clustering="vsh",
         ),
+        _sda("sda", "Local SDA"),
+        _sda("sda-marginal", "regularized local SDA (marginal)", estimate="marginal", zeta=SHARES),
+        _sda("sda-joint", "regularized local SDA (joint)", estimate="joint", zeta=SHARES),
+        _sda("sda-bayesian", "Bayesian local SDA", estimate="bayesian"),
+        _sda("sda-pairwise", "pairwise local SDA", pairwise=True),
+        _sda("sda-pairwise-bayesian", "pairwise Bayesian local SDA", pairwise=True, estimate="bayesian"),
         _vectors("svm-linear", "SVM (linear)", kernel="linear", C=PENALTIES),
         _vectors("svm-rbf", "SVM (rbf)", kernel="rbf", gamma=WIDTHS, C=PENALTIES),
         _neighbours("knn-vectors", "k-NN (vectors)", "VectorKNNClassifier", takes="vectors"),

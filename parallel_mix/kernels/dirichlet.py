@@ -1,0 +1,69 @@
+"""The Dirichlet prior of histograms, of largest likelihood (Minka's fixed point; the Polya distribution).
+
+    alpha_j <- alpha_j sum_i [psi(n_ij + alpha_j) - psi(alpha_j)] / sum_i [psi(n_i + A) - psi(A)],    A = sum alpha
+
+As counts are whole, psi(n + a) - psi(a) = 1/a + ... + 1/(a + n - 1): what matters of the histograms is how many have
+more than t in bin j, and how many more than t in all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Ints = np.ndarray
+LEAST = 1e-6
+MOST_STEPS = 1_000
+LARGEST = 1e6
+TOLERANCE = 1e-9
+
+
+@njit(cache=True, nogil=True)
+def exceedances(counts: Ints) -> Ints:
+    """How many of the values are above t, for t = 0, 1, ... up to the largest."""
+    most = 0
+    for n in counts:
+        most = max(most, n)
+    found = np.zeros(max(most, 1), np.int64)
+    for n in counts:
+        if n > 0:
+            found[n - 1] += 1
+    for t in range(len(found) - 2, -1, -1):
+        found[t] += found[t + 1]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def dirichlet_prior(histograms: Ints) -> Any:
+    """alpha of histograms (n, r), empty ones skipped; equal small ones where there is none.
+
+    Histograms more alike than multinomial ones have no finite maximum: it stops at a sum of `LARGEST`.
+    """
+    n, r = histograms.shape
+    totals = histograms.sum(axis=1)
+    if totals.sum() == 0:
+        return np.full(r, 1.0 / r)
+    alpha = np.zeros(r)
+    for i in range(n):
+        if totals[i] > 0:
+            alpha += histograms[i] / totals[i]
+    alpha = np.maximum(alpha / alpha.sum(), LEAST)
+    above = [exceedances(histograms[:, j]) for j in range(r)]
+    above_all = exceedances(totals)
+    for _ in range(MOST_STEPS):
+        A, below = alpha.sum(), 0.0
+        for t in range(len(above_all)):
+            below += above_all[t] / (A + t)
+        change = 0.0
+        for j in range(r):
+            up = 0.0
+            for t in range(len(above[j])):
+                up += above[j][t] / (alpha[j] + t)
+            value = max(alpha[j] * up / below, LEAST)
+            change = max(change, abs(value - alpha[j]) / (alpha[j] + value))
+            alpha[j] = value
+        if change < TOLERANCE or alpha.sum() > LARGEST:
+            break
+    return alpha
