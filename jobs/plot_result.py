@@ -14,7 +14,7 @@ PARALLEL = False
 class Options:
     """Options of `parallel-mix plot`."""
 
-    result: Path = argument("result of `hmac`, `distances`, `cluster` or `hlm fit`")
+    result: Path = argument("result of `hmac`, `distances`, `cluster`, `hlm fit` or `crossval`")
     output: Path = option(None, "the folder to write to", read=Path, metavar="FOLDER", short="-o", required=True)
     level: str | None = option(
         None, "of hmac: levels to scatter, e.g. 3,7, or `all`; default: the one its labels show", metavar="LIST"

@@ -23,6 +23,7 @@ COMMANDS = {
     "hlm update": ("update_hlm", "let a classifier over distances grow"),
     "crossval": ("cross_validate", "compare classifiers by cross-validation"),
     "table": ("tabulate_errors", "print the errors of comparisons"),
+    "paper": ("reproduce_table", "make a paper's table of errors again"),
     "predict": ("predict_labels", "give new points the clusters of a result"),
     "info": ("describe_result", "say what is in a result or a table"),
     "plot": ("plot_result", "draw the pictures of a result"),

@@ -6,15 +6,20 @@ error over the folds; of equal ones the first of the grid.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.evaluate.methods import Method
-from parallel_mix.evaluate.partitions import WHOLE, Protocol, partition_of
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.errors import InputError
+from parallel_mix.evaluate.data import KINDS, RowsRecipe
+from parallel_mix.evaluate.methods import Method, method_named, with_grid
+from parallel_mix.evaluate.partitions import WHOLE, Protocol, check_protocol, partition_of
+from parallel_mix.evaluate.tables import table_of, written
 from parallel_mix.evaluate.units import ExamRecipe, Task, Told, examine
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
 
@@ -69,6 +74,7 @@ class Comparison:
     y: Ints
     tests: Ints  # (partitions, test rows) which rows they are
     marks: list[Marks]
+    classes: list[Any] | None = None  # what the numbers of classes stand for
 
     @property
     def names(self) -> list[str]:
@@ -79,6 +85,10 @@ class Comparison:
     def errors(self) -> np.ndarray:
         """Test errors, (classifiers, partitions)."""
         return np.stack([marks.errors for marks in self.marks])
+
+    def table(self, form: str = "text", name: str = "error") -> str:
+        """Mean and sd of the errors in %, the best and those not significantly worse marked."""
+        return written(table_of([(name, [marks.method.title for marks in self.marks], self.errors)]), form)
 
 
 def compare(recipe: ExamRecipe, backend: Backend, run: Run | None = None) -> Comparison:
@@ -185,3 +195,48 @@ class Book:
             if key.startswith("failures/"):
                 m, p, fold = map(int, key.split("/")[1:])
                 self.marks[m].failures[p, fold] = text.decode() if isinstance(text, bytes) else str(text)
+
+
+def crossval(
+    estimators: Sequence[Any],
+    data: Any,
+    y: Any,
+    protocol: Protocol | None = None,
+    backend: Backend | None = None,
+    *,
+    kind: str = "distances",
+    conversion: str = "inverse",
+) -> Comparison:
+    """Compare classifiers by nested cross-validation, on all cores by default.
+
+    An estimator is a name (README has the list), a scikit-learn classifier, or a pair of one and its grid. `data` is
+    a square matrix of distances or similarities, or rows of numbers, as `kind` says; `conversion` makes distances of
+    similarities: "bound" (the largest less S) or "inverse" (1/S).
+    """
+    if kind not in KINDS:
+        raise InputError(f"There is no kind {kind!r}: use {', '.join(KINDS)}.")
+    values = np.asarray(data, dtype=np.float64)
+    if values.ndim != 2 or len(values) != len(y) or not np.isfinite(values).all():
+        raise InputError(
+            f"data of shape {values.shape} for {len(y)} classes: finite numbers, a row for each, are needed."
+        )
+    if kind != "vectors" and values.shape[0] != values.shape[1]:
+        raise InputError(f"{kind} of {values.shape[0]} x {values.shape[1]} are no square matrix.")
+    names, numbers = np.unique(np.asarray(y), return_inverse=True)
+    protocol = protocol or Protocol()
+    check_protocol(numbers, protocol)
+    methods = tuple(_method_of(estimator) for estimator in estimators)
+    recipe = ExamRecipe(RowsRecipe(values, kind, numbers, conversion), methods, protocol)
+    with SerialBackend() if backend is None else contextlib.nullcontext(backend) as used:
+        return replace(compare(recipe, used), classes=list(names))
+
+
+def _method_of(estimator: Any) -> Method:
+    if isinstance(estimator, str):
+        return method_named(estimator)
+    made, grid = estimator if isinstance(estimator, tuple) else (estimator, {})
+    if isinstance(made, str):
+        return with_grid(method_named(made), {key: list(values) for key, values in grid.items()})
+    name = type(made).__name__
+    method = Method(name, f"{type(made).__module__}:{name}", takes="anything", title=name, prototype=made)
+    return with_grid(method, {key: list(values) for key, values in grid.items()}) if grid else method

@@ -34,6 +34,7 @@ class Method:
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     takes: str = "similarities"  # distances, vectors, or anything (as the input is)
     title: str = ""
+    prototype: Any = None  # an estimator, instead of where it is
 
     @property
     def settings(self) -> list[Setting]:
@@ -42,6 +43,10 @@ class Method:
 
     def make(self) -> Any:
         """A new estimator with its fixed parameters."""
+        if self.prototype is not None:
+            from sklearn.base import clone
+
+            return clone(self.prototype)
         return imported_class(self.where)(**self.fixed)
 
 

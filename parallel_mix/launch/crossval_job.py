@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parallel_mix.backends.base import Backend
+from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.evaluate.crossval import Comparison, Marks, compare
 from parallel_mix.evaluate.data import KINDS, RowsRecipe
 from parallel_mix.evaluate.methods import Method, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
-from parallel_mix.evaluate.tables import table_of, written
 from parallel_mix.evaluate.units import ExamRecipe, predictions
 from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
 from parallel_mix.launch.hlm_job import digest_of, numbered
@@ -24,7 +26,7 @@ from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
 from parallel_mix.store.results import write_tree
 from parallel_mix.store.stored_matrix import holds
-from parallel_mix.store.tables import Selection, Table
+from parallel_mix.store.tables import Selection, Table, digest
 
 
 def protocol_of(options: Any) -> Protocol:
@@ -177,8 +179,7 @@ class CrossvalJob:
         }
         found = compare(recipe, job.backend, job.start(decided))
         self._write(found)
-        titles = [marks.method.title for marks in found.marks]
-        job.progress.say(written(table_of([(self.table.path.stem, titles, found.errors)]), "text").rstrip())
+        job.progress.say(found.table(name=self.table.path.stem).rstrip())
         self._complain(found)
 
     def _write(self, found: Comparison) -> None:
@@ -265,3 +266,28 @@ def check_classifiers(options: Any) -> None:
     protocol_of(options)
     if options.kind not in (None, *KINDS):
         raise InputError(f"There is no kind {options.kind!r}: use {', '.join(KINDS)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainOptions(CommonOptions):
+    """What a comparison needs to know of its options, where these are not those of `crossval`."""
+
+    input: Path
+    from_similarity: str | None = None
+    symmetrize: bool = False
+
+
+def compare_again(
+    options: Any, backend: Backend, output: Path, table: Table, source: Any, methods: Sequence[Method]
+) -> None:
+    """A comparison of one data set of a paper's table."""
+    common = {item.name: getattr(options, item.name) for item in fields(CommonOptions)}
+    one = AgainOptions(**{**common, "output": output}, input=table.path, from_similarity=source.conversion)
+    protocol = Protocol(options.partitions, folds=options.folds, seed=options.seed)
+    with Job("crossval", one, backend, Selection(source.dataset, labels="y", kind="matrix")) as job:
+        job.digest = digest(table)
+        comparison = CrossvalJob(job, table, source.kind, tuple(methods), protocol)
+        if options.dry_run:
+            job.progress.say(f"{table.path.stem}: {comparison.intention()}")
+            return
+        comparison.run()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from parallel_mix.errors import InputError
 from parallel_mix.plots.cluster_pages import plot_clusters
+from parallel_mix.plots.crossval_pages import plot_comparison
 from parallel_mix.plots.distance_pages import plot_distances, plot_neighbours
 from parallel_mix.plots.hlm_pages import plot_hlm
 from parallel_mix.plots.hmac_pages import LevelChoices, plot_hmac
@@ -18,6 +19,7 @@ PLAIN: dict[str, Callable[[Path, Path, tuple[str, ...]], list[Path]]] = {
     "neighbours": plot_neighbours,
     "clusters": plot_clusters,
     "hlm": plot_hlm,
+    "crossval": plot_comparison,
 }
 
 

@@ -1,0 +1,57 @@
+"""A paper's table made again: a comparison for each data set that is to be had, and ours beside theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, PaperTable, Source, beside
+from parallel_mix.store.array_files import read_npz
+from parallel_mix.store.crossval_files import read_comparison
+from parallel_mix.store.stored_matrix import survey
+from parallel_mix.store.tables import Selection, Table
+
+
+def listing(folder: Path | None) -> str:
+    """All tables, and of which data sets the files are there."""
+    lines = []
+    for name, table in TABLES.items():
+        lines.append(f"{name:<14}{table.title}")
+        shown = [data if folder is None or (folder / SOURCES[data].file).exists() else f"{data} (not there)"
+                 for data in table.data]  # fmt: skip
+        lines.append(f"{'':<14}data: {', '.join(shown)}; classifiers: {', '.join(table.cells)}")
+    return "\n".join(lines) + "\n"
+
+
+def data_at_hand(table: PaperTable, folder: Path) -> list[str]:
+    """The data sets of a table whose files are there."""
+    found = [name for name in table.data if (folder / SOURCES[name].file).exists()]
+    if not found:
+        wanted = ", ".join(SOURCES[name].file for name in table.data)
+        raise InputError(f"{folder} has none of the table's data: {wanted}. (--data names their folder.)")
+    return found
+
+
+def read_source(folder: Path, source: Source) -> Table:
+    """A data set as classifiers take it; vectors become Euclidean distances."""
+    from scipy.spatial.distance import cdist
+
+    path = folder / source.file
+    table = read_npz(path, Selection(source.dataset, labels="y"))
+    matrix = cdist(table.X, table.X) if source.dataset == "X" else np.asarray(table.X, dtype=np.float64)
+    return replace(table, X=np.empty((len(matrix), 0)), matrix=matrix, survey=survey(matrix, path))
+
+
+def compared(table: PaperTable, results: dict[str, Path]) -> str:
+    """Ours beside theirs, as Markdown, from the results of the comparisons."""
+    ours = {}
+    for data, path in results.items():
+        for method in read_comparison(path).methods:
+            known = 100.0 * method.errors[np.isfinite(method.errors)]
+            ours[method.name, data] = (
+                (float(known.mean()), float(known.std(ddof=1))) if len(known) > 1 else (float("nan"), float("nan"))
+            )
+    return f"## {table.title}\n\n{beside(table, ours)}"
