@@ -155,8 +155,8 @@ def solve_lambdas(target: Array, x: Array) -> Array:
         high[left] = np.where(gap > 0, np.minimum(high[left], found[left]), high[left])
         low[left] = np.where(gap < 0, np.maximum(low[left], found[left]), low[left])
         variance = np.maximum(theta @ (x * x) - mean**2, 1e-300)
-        step = found[left] - gap / variance
-        outside = ~((step > low[left]) & (step < high[left]))
+        step = np.where(np.abs(gap) > 1e-15, found[left] - gap / variance, found[left])
+        outside = (step < low[left]) | (step > high[left])
         step[outside] = (low[left] + high[left])[outside] / 2.0
         moved = np.abs(step - found[left])
         found[left] = step

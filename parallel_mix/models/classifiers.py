@@ -27,7 +27,6 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     served: ClassVar[tuple[str, ...]] = ()
     learns_classes_only: ClassVar[bool] = False
     takes: ClassVar[str] = "similarities"  # or "distances"
-    metric = "precomputed"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

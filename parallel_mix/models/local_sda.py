@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -69,7 +69,6 @@ class LocalSDAClassifier(PairwiseClassifier):
     Attributes
     ----------
     omega_ : values of similarities.
-    degenerate_ : share of the rows told last for which the fallback decided.
     """
 
     served: ClassVar[tuple[str, ...]] = ("n_neighbors", "zeta")
@@ -94,6 +93,13 @@ class LocalSDAClassifier(PairwiseClassifier):
         self.fallback = fallback
         self.costs = costs
         self.priors = priors
+
+    def fit(self, S: Any, y: Any) -> Self:
+        """Learn from a square matrix and classes."""
+        super().fit(S, y)
+        if self.estimate != "exponential":
+            self._prior_of(self.n_neighbors)
+        return self
 
     def _learn(self, S: Any, y: Ints) -> None:
         self._check()
@@ -123,6 +129,12 @@ class LocalSDAClassifier(PairwiseClassifier):
         check_is_fitted(self)
         S = validate_data(self, S, dtype=np.float64, reset=False)
         return np.asarray(self._probabilities(S, self._neighbourhoods(S, self.n_neighbors), [self._with({})])[0])
+
+    def is_degenerate(self, S: Any) -> np.ndarray:
+        """Rows for which the fallback decides."""
+        check_is_fitted(self)
+        S = validate_data(self, S, dtype=np.float64, reset=False)
+        return self._degenerate(self._neighbourhoods(S, self.n_neighbors)) & (self.estimate == "exponential")
 
     def pmfs(self, S: Any) -> np.ndarray:
         """The pmfs of each row's neighbourhood, theta_gh[j] as (rows, g, h, values); NaN where a class is absent."""
@@ -205,14 +217,12 @@ class LocalSDAClassifier(PairwiseClassifier):
         if self.estimate in ("marginal", "joint"):
             average = np.where(nothing, 1.0, self._marginals(S, around, self._prior_of(k)[None]))
             mixed = [self._mixed(plain, average, setting["zeta"]) for setting in settings]
-            self.degenerate_ = 0.0
             return np.stack([self._posteriors(joint, absent) for joint in mixed])
         with np.errstate(divide="ignore"):
             p = self._posteriors(np.log(plain).sum(axis=2), absent)
         if self.estimate == "exponential":
             degenerate = self._degenerate(around)
             p[degenerate] = np.eye(len(self.classes_))[self._fallen_back(S[degenerate], around, degenerate)]
-            self.degenerate_ = float(degenerate.mean()) if len(degenerate) else 0.0
         return np.broadcast_to(p, (len(settings), *p.shape))
 
     def _mixed(self, plain: np.ndarray, average: np.ndarray, zeta: float) -> np.ndarray:
