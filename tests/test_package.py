@@ -61,7 +61,7 @@ def readme_commands() -> list[str]:
     for block in re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
         for line in block.splitlines():
             command = line.split("   #")[0].strip()
-            ours = re.search(r"\b(run|D|C|Cy|NewD)\.h5", command)
+            ours = re.search(r"\b(run|D|C|Cy|NewD|R|RX)\.h5", command)
             if ours and not any(word in command for word in ("sbatch", "tcp:", " submit ")):
                 found.append(command)
     return found

@@ -205,7 +205,7 @@ class PotentialSVC(PairwiseClassifier):
     C : float
         Bound of the weights.
     eps : float
-        Price of weights, for each sample.
+        Price of weights.
     """
 
     served: ClassVar[tuple[str, ...]] = ("C", "eps")
@@ -234,7 +234,7 @@ class PotentialSVC(PairwiseClassifier):
             new = (S[:, rows] - mean) / scale
             for t in order:  # each from scratch: what is found must not depend on what else is asked for
                 a = np.zeros(len(rows))
-                box_lasso(gram, response, len(rows) * settings[t]["eps"], settings[t]["C"], a)
+                box_lasso(gram, response, settings[t]["eps"], settings[t]["C"], a)
                 first = new @ a + middle > 0
                 polls[t, :, p] += first
                 polls[t, :, q] += ~first

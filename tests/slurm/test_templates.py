@@ -74,6 +74,11 @@ THREE = ["--clusters", "3"]
         ("distances", [HOSTILE, "D.h5"], [*KEEPS, "--", "distances", HOSTILE, "-o", "D.h5"]),
         ("cluster", [HOSTILE, "C.h5", "--clusters", "3"], [*KEEPS, "--", "cluster", HOSTILE, "-o", "C.h5", *THREE]),
         ("hlm_update", ["m.h5", HOSTILE], [*KEEPS, "--", "hlm", "update", "m.h5", HOSTILE]),
+        (
+            "crossval",
+            [HOSTILE, "R.h5", "--classifiers", "knn"],
+            [*KEEPS, "--", "crossval", HOSTILE, "-o", "R.h5", "--classifiers", "knn"],
+        ),
         ("hlm_fit", [HOSTILE, "m.h5"], [*KEEPS, "--", "hlm", "fit", HOSTILE, "-o", "m.h5"]),
         ("convert", [HOSTILE, "o.h5", "--force"], ["--", "convert", HOSTILE, "-o", "o.h5", "--force"]),
     ],

@@ -1,0 +1,253 @@
+"""Cross-validation against bare loops; partitions, significance, tables, the papers' numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from scipy.stats import wilcoxon
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from parallel_mix import KNNClassifier, Protocol, crossval
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.errors import InputError
+from parallel_mix.evaluate.crossval import compare
+from parallel_mix.evaluate.data import RowsRecipe, distances_of, similarities_of
+from parallel_mix.evaluate.methods import METHODS, method_named, with_grid
+from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, beside, paper_table
+from parallel_mix.evaluate.partitions import WHOLE, partition_of
+from parallel_mix.evaluate.significance import not_worse, probability_not_worse
+from parallel_mix.evaluate.tables import FORMATS, table_of, written
+from parallel_mix.evaluate.units import ExamRecipe
+from parallel_mix.kernels.spectrum import definite
+from tests.conftest import blobs
+
+X = blobs(120, 3, 4)
+Y = np.array(["a", "b", "c"])[np.arange(120) % 3]
+X[Y == "b"] += 2.0
+NUMBERS = np.arange(120) % 3
+D = cdist(X, X)
+SHORT = Protocol(partitions=3, folds=4)
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+def test_partitions(stratified: bool) -> None:
+    y = np.repeat([0, 1, 2], [60, 30, 11])
+    protocol = Protocol(partitions=4, folds=5, stratified=stratified)
+    found = [partition_of(y, protocol, p) for p in range(4)]
+    for one in found:
+        train, test = one.rows(WHOLE)
+        assert sorted([*train, *test]) == list(range(101))
+        assert len(test) == 20
+        folds = [one.rows(fold)[1] for fold in range(5)]
+        assert sorted(np.concatenate(folds)) == sorted(train)
+        assert max(map(len, folds)) - min(map(len, folds)) <= 1
+        for fold in range(5):
+            inner, held = one.rows(fold)
+            assert not set(inner) & set(held)
+            assert not (set(inner) | set(held)) & set(test)
+        if stratified:
+            np.testing.assert_array_equal(np.bincount(y[test]), [12, 6, 2])
+            counts = np.array([np.bincount(y[held], minlength=3) for held in folds])
+            assert (counts.max(axis=0) - counts.min(axis=0) <= 1).all()
+    assert len({tuple(one.test) for one in found}) == 4
+    np.testing.assert_array_equal(partition_of(y, protocol, 2).fold, found[2].fold)
+
+
+def bare_loop(make: Any, grid: list[dict[str, Any]], inputs: Any, protocol: Protocol) -> tuple[np.ndarray, list[int]]:
+    """The protocol in so many loops."""
+    errors, chosen = [], []
+    for p in range(protocol.partitions):
+        partition = partition_of(NUMBERS, protocol, p)
+        means = []
+        for setting in grid:
+            wrong = []
+            for fold in range(protocol.folds):
+                train, test = partition.rows(fold)
+                told = make(**setting).fit(inputs(train, train), NUMBERS[train]).predict(inputs(test, train))
+                wrong.append(np.mean(told != NUMBERS[test]))
+            means.append(round(float(np.mean(wrong)), 12))
+        chosen.append(int(np.argmin(means)))
+        train, test = partition.rows(WHOLE)
+        told = make(**grid[chosen[-1]]).fit(inputs(train, train), NUMBERS[train]).predict(inputs(test, train))
+        errors.append(np.mean(told != NUMBERS[test]))
+    return np.array(errors), chosen
+
+
+def test_nested_cross_validation_is_the_bare_loop() -> None:
+    S = similarities_of(D, "")
+    cases = {
+        "knn": (
+            KNNClassifier,
+            [{"n_neighbors": k} for k in METHODS["knn"].grid["n_neighbors"]],
+            lambda r, c: S[np.ix_(r, c)],
+        ),
+        "svm-rbf": (
+            lambda C: SVC(C=C, gamma=0.1),
+            [{"C": 0.1}, {"C": 1.0}, {"C": 10.0}],
+            lambda r, c: X[r],
+        ),
+    }
+    found = crossval([("knn", {}), "hlm-kernel"], D, Y, SHORT)
+    errors, chosen = bare_loop(*cases["knn"], SHORT)
+    np.testing.assert_allclose(found.marks[0].errors, errors)
+    assert list(found.marks[0].chosen) == chosen
+    found = crossval([(SVC(gamma=0.1), {"C": [0.1, 1.0, 10.0]})], X, Y, SHORT, kind="vectors")
+    errors, chosen = bare_loop(*cases["svm-rbf"], SHORT)
+    np.testing.assert_allclose(found.marks[0].errors, errors)
+    assert list(found.marks[0].chosen) == chosen
+
+
+def test_errors_in_folds_are_those_of_a_grid_search() -> None:
+    """The same folds through scikit-learn: k-NN and the SVM with a clipped kernel."""
+    S = np.sin(np.add.outer(np.arange(120), np.arange(120))) * 0.2 + np.exp(-D)
+    S = (S + S.T) / 2
+    protocol = Protocol(partitions=1, folds=4)
+    partition = partition_of(NUMBERS, protocol, 0)
+    train, _ = partition.rows(WHOLE)
+    split = PredefinedSplit(partition.fold[train])
+    Cs, ks = [0.1, 1.0, 10.0], [1, 3, 5, 7]
+    found = crossval([("svm-clip", {"C": Cs}), ("knn", {"n_neighbors": ks})], S, Y, protocol, kind="similarities")
+    inner = found.marks[0].inner[0].mean(axis=0)
+    expected = np.zeros(3)
+    for fold in range(4):
+        some, held = partition.rows(fold)
+        K, P = definite(S[np.ix_(some, some)], "clip")
+        for t, C in enumerate(Cs):
+            told = SVC(C=C, kernel="precomputed").fit(K, NUMBERS[some]).predict(S[np.ix_(held, some)] @ P)
+            expected[t] += np.mean(told != NUMBERS[held]) / 4
+    np.testing.assert_allclose(inner, expected)
+    nearest = KNeighborsClassifier(metric="precomputed")
+    search = GridSearchCV(nearest, {"n_neighbors": [1]}, cv=split).fit(
+        S.max() - S[np.ix_(train, train)], NUMBERS[train]
+    )
+    np.testing.assert_allclose(1 - search.cv_results_["mean_test_score"], found.marks[1].inner[0].mean(axis=0)[:1])
+
+
+def test_any_backend_and_any_order_of_tasks() -> None:
+    recipe = ExamRecipe(
+        RowsRecipe(D, "distances", NUMBERS), (METHODS["knn"], METHODS["sda"], METHODS["hlm-agg"]), SHORT
+    )
+    results = []
+    for workers in (1, 2):
+        with SerialBackend(workers) as backend:
+            results.append(compare(recipe, backend))
+    for one, other in zip(results[0].marks, results[1].marks, strict=True):
+        np.testing.assert_array_equal(one.inner, other.inner)
+        np.testing.assert_array_equal(one.predicted, other.predicted)
+
+
+def test_many_rows_are_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = crossval(["knn", "svm-clip"], D, Y, SHORT)
+    monkeypatch.setattr("parallel_mix.evaluate.crossval.FEW_ROWS", 10)
+    many = crossval(["knn", "svm-clip"], D, Y, SHORT)
+    np.testing.assert_array_equal(few.errors, many.errors)
+
+
+def test_what_is_random_is_seeded() -> None:
+    tree = DecisionTreeClassifier(max_features=1)
+    found = [crossval([tree], X, Y, SHORT, kind="vectors").errors for _ in range(2)]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_one_class_in_a_training_part() -> None:
+    y = np.where(np.arange(120) == 5, "rare", "usual")
+    found = crossval(["svm-clip", "knn", "sda", "psvm", "hlm-vsh"], D, y, Protocol(partitions=6, folds=3))
+    assert (found.errors <= 0.1).all()
+
+
+def test_python_says_what_is_wrong() -> None:
+    for arguments, words in (
+        ((["knnn"], D, Y), "no classifier"),
+        ((["knn"], D[:, :5], Y), "no square matrix"),
+        ((["knn"], D[:5], Y), "for 120 classes"),
+        ((["knn"], D * np.nan, Y), "finite"),
+        (([("knn", {"neighbours": [1]})], D, Y), "has no parameter 'neighbours'"),
+        (([("knn", {"n_neighbors": []})], D, Y), "has no value"),
+    ):
+        with pytest.raises(InputError, match=words):
+            crossval(*arguments)
+    with pytest.raises(InputError, match="no kind"):
+        crossval(["knn"], D, Y, kind="letters")
+    with pytest.raises(InputError, match="All rows are of one class"):
+        crossval(["knn"], D, np.zeros(120))
+
+
+def test_conversions() -> None:
+    S = similarities_of(np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 4.0], [0.0, 4.0, 0.0]]), "")
+    np.testing.assert_allclose(S, [[0.5, 0.5, 0.5], [0.5, 0.5, 0.25], [0.5, 0.25, 0.5]])
+    np.testing.assert_allclose(distances_of(np.array([[1.0, 0.4], [0.4, 1.0]]), "bound"), [[0, 0.6], [0.6, 0]])
+    np.testing.assert_allclose(distances_of(np.array([[1.0, 0.0], [0.5, 1.0]]), "inverse"), [[0, 1000], [2, 0]])
+    np.testing.assert_allclose(similarities_of(np.zeros((2, 2)), ""), 1.0)
+
+
+def test_significance() -> None:
+    r = np.random.default_rng(0)
+    best, other = r.uniform(0.1, 0.2, 20), r.uniform(0.11, 0.22, 20)
+    expected = wilcoxon(other - best, alternative="greater", method="exact").pvalue
+    assert probability_not_worse(other, best) == pytest.approx(expected)
+    assert probability_not_worse(best, best) == 1.0
+    steps = np.array([1, 1, 2, 2, 3, 0, 0, -1]) / 100
+    expected = wilcoxon(steps[steps != 0], alternative="greater", method="approx").pvalue
+    assert probability_not_worse(best[:8] + steps, best[:8]) == pytest.approx(expected)
+    errors = np.stack([best, best + 0.05, best + r.normal(0, 0.01, 20), np.full(20, np.nan)])
+    errors[1, 3] = np.nan
+    assert not_worse(errors).tolist() == [True, False, True, False]
+
+
+def test_tables() -> None:
+    errors = np.array([[0.1, 0.2], [0.3, 0.4]])
+    table = table_of([("one_data", ["A & B", "C"], errors), ("other", ["C"], errors[1:])])
+    texts = {form: written(table, form) for form in FORMATS}
+    assert "15.00 (7.07) *" in texts["text"]
+    assert "| **15.00 (7.07)** |" in texts["markdown"]
+    assert r"\textbf{15.00 (7.07)}" in texts["latex"]
+    assert r"A \& B" in texts["latex"]
+    assert "one\\_data" in texts["latex"]
+    assert "A & B,one_data,15.0,7.071068,1" in texts["csv"]
+    with pytest.raises(InputError, match="no format"):
+        written(table, "word")
+
+
+def test_grids() -> None:
+    assert len(METHODS["svm-features-rbf"].settings) == 63
+    assert METHODS["hlm-kernel"].settings == [{}]
+    changed = with_grid(METHODS["svm-clip"], {"C": [1.0, 2.0], "change": "flip"})
+    assert changed.settings == [{"C": 1.0}, {"C": 2.0}]
+    assert changed.make().change == "flip"
+    assert method_named("sklearn.tree:DecisionTreeClassifier").title == "DecisionTreeClassifier"
+    for method in METHODS.values():
+        method.make().set_params(**method.settings[0])
+
+
+def test_the_papers_tables_are_whole() -> None:
+    assert {len(table.cells) for table in TABLES.values()} == {6, 9}
+    for table in TABLES.values():
+        assert set(table.data) <= set(SOURCES)
+        assert set(table.cells) <= set(METHODS)
+        assert [method.name for method in table.methods()] == list(table.cells)
+        for method in table.methods():
+            if table.local and "n_neighbors" in method.grid:
+                assert tuple(method.grid["n_neighbors"]) == (2, 4, 8, 16, 32, 64, 128)
+    text = beside(paper_table("hlm-table-2"), {("knn", "protein"): (40.0, 1.0), ("knn", "voting"): (5.52, 1.0)})
+    assert "| k-NN | protein | 40.00 (1.00) | 29.88 (9.82) | **+1.03** |" in text
+    assert "| +0.00 |" in text
+    with pytest.raises(InputError, match="no table"):
+        paper_table("table 9")
+
+
+def test_required_figures(shared_data: Any) -> None:
+    """Protein: SVM with rbf features 1.05 (1.37), pairwise Bayesian local SDA 1.63 (2.73)."""
+    data = shared_data("protein")
+    y = np.unique(data["y"], return_inverse=True)[1]
+    methods = ["svm-features-rbf", "sda-pairwise-bayesian", "knn"]
+    found = crossval(methods, data["S"], y, Protocol(partitions=8), kind="similarities")
+    means = 100 * found.errors.mean(axis=1)
+    assert means[0] < 1.05 + 1.37
+    assert means[1] < 1.63 + 2.73
+    assert 20 < means[2] < 40
