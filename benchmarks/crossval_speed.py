@@ -58,8 +58,8 @@ def mirex(folder: Path) -> None:
         with h5py.File(folder / "R.h5") as file:
             error = 100 * float(file["crossval/methods/000/errors"][0])
             inner = float(file["run/seconds/000"][0])
-        print(f"| {name} | {took:.2f} (fits alone, added up: {inner:.2f}) | {theirs} | {theirs / took:.1f} | {error:.1f} |",
-              flush=True)  # fmt: skip
+        times = f"{took:.2f} (fits alone, added up: {inner:.2f})"
+        print(f"| {name} | {times} | {theirs} | {theirs / took:.1f} | {error:.1f} |", flush=True)
     took = run(folder, [*words, "--classifiers", ",".join(PAPER)], 2)
     print(f"| all together | {took:.1f} | {sum(PAPER.values()):.0f} | {sum(PAPER.values()) / took:.0f} | |")
 
@@ -124,7 +124,7 @@ def search(folder: Path) -> None:
     partition = partition_of(y, protocol, 0)
     train, _ = partition.rows(WHOLE)
     split = PredefinedSplit(partition.fold[train])
-    S = definite(similarities_of(D, ""), "clip")[0]  # definite already: ours clips it again in each fold
+    S = definite(similarities_of(D), "clip")[0]  # definite already: ours clips it again in each fold
     inner, far = S[np.ix_(train, train)], D[np.ix_(train, train)]
     settings: dict[str, tuple[Any, dict[str, Any], np.ndarray]] = {
         "svm-clip": (SVC(kernel="precomputed"), {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}, inner),

@@ -29,6 +29,8 @@ class Options(CommonOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.only_task is not None:
+            raise InputError("--only-task is for `crossval`.")
         if not self.list and (self.table is None or self.data is None or self.output is None):
             raise InputError("A table's name, --data FOLDER and -o FOLDER are needed; --list names the tables.")
 
@@ -53,12 +55,13 @@ def work(options: Options, backend: Backend) -> None:
 
     assert options.table is not None and options.data is not None  # noqa: S101
     table, results = paper_table(options.table), {}
-    options.output.mkdir(parents=True, exist_ok=True)
+    if not options.dry_run:
+        options.output.mkdir(parents=True, exist_ok=True)
     for name in data_at_hand(table, options.data):
-        results[name] = options.output / f"{options.table}-{name}.h5"
-        if options.force or not results[name].exists():
-            source = SOURCES[name]
-            compare_again(options, backend, results[name], read_source(options.data, source), source, table.methods())
+        folder = options.output if options.output.exists() else Path()  # of a dry run
+        results[name] = folder / f"{options.table}-{name}.h5"
+        source = SOURCES[name]
+        compare_again(options, backend, results[name], read_source(options.data, source), source, table.methods())
     if options.dry_run:
         return
     text = compared(table, results)

@@ -9,6 +9,7 @@ from pathlib import Path
 from parallel_mix.config import argument, option
 
 PARALLEL = False
+ENDINGS = (".txt", ".md", ".tex", ".csv")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,22 +18,23 @@ class Options:
 
     results: list[Path] = argument("results of `crossval`, a column each", nargs="+")
     format: str = option("text", "how it is written", choices=("text", "markdown", "latex", "csv"))
+    force: bool = option(False, "overwrite an existing file")
     output: Path | None = option(None, "write it to a file", read=Path, metavar="FILE", short="-o")
 
 
 def run(options: Options) -> None:
     """Read, print."""
-    from parallel_mix.evaluate.tables import table_of, written
+    from parallel_mix.evaluate.tables import table_of, told_apart, written
+    from parallel_mix.launch.job import check_output
     from parallel_mix.store.atomic import write_text
     from parallel_mix.store.crossval_files import read_comparison
 
     found = [read_comparison(path) for path in options.results]
-    names = [one.name for one in found]
-    names = [path.stem if names.count(name) > 1 else name for name, path in zip(names, options.results, strict=True)]
-    text = written(
-        table_of([(name, one.titles, one.errors) for name, one in zip(names, found, strict=True)]), options.format
-    )
+    names = told_apart([(one.name, path.stem) for one, path in zip(found, options.results, strict=True)])
+    parts = [(name, told_apart(one.names), one.errors) for name, one in zip(names, found, strict=True)]
+    text = written(table_of(parts), options.format)
     if options.output is not None:
+        check_output(options.output, options.force, ENDINGS, *options.results)
         write_text(options.output, text)
     else:
         sys.stdout.write(text)

@@ -14,7 +14,7 @@ ROOMS = {
     "models": {"models", "kernels", "backends"},
     "backends": {"backends"},
     "store": {"store"},
-    "plots": {"plots", "store", "models", "kernels"},
+    "plots": {"plots", "store", "evaluate", "models", "kernels"},
     "evaluate": {"evaluate", "models", "kernels", "backends"},
     "launch": {"launch", "evaluate", "backends", "models", "store"},
 }

@@ -16,10 +16,10 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.evaluate.data import KINDS, RowsRecipe
-from parallel_mix.evaluate.methods import Method, method_named, with_grid
+from parallel_mix.evaluate.data import ANYTHING, CONVERSIONS, KINDS, RowsRecipe
+from parallel_mix.evaluate.methods import Method, check_kinds, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Protocol, check_protocol, partition_of
-from parallel_mix.evaluate.tables import table_of, written
+from parallel_mix.evaluate.tables import table_of, told_apart, written
 from parallel_mix.evaluate.units import ExamRecipe, Task, Told, examine
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
 
@@ -88,7 +88,8 @@ class Comparison:
 
     def table(self, form: str = "text", name: str = "error") -> str:
         """Mean and sd of the errors in %, the best and those not significantly worse marked."""
-        return written(table_of([(name, [marks.method.title for marks in self.marks], self.errors)]), form)
+        titles = told_apart([(marks.method.title, marks.method.name) for marks in self.marks])
+        return written(table_of([(name, titles, self.errors)]), form)
 
 
 def compare(recipe: ExamRecipe, backend: Backend, run: Run | None = None) -> Comparison:
@@ -215,6 +216,10 @@ def crossval(
     """
     if kind not in KINDS:
         raise InputError(f"There is no kind {kind!r}: use {', '.join(KINDS)}.")
+    if conversion not in CONVERSIONS:
+        raise InputError(f"There is no conversion {conversion!r}: use {', '.join(CONVERSIONS)}.")
+    if not len(estimators):
+        raise InputError("There is no classifier to compare.")
     values = np.asarray(data, dtype=np.float64)
     if values.ndim != 2 or len(values) != len(y) or not np.isfinite(values).all():
         raise InputError(
@@ -226,6 +231,9 @@ def crossval(
     protocol = protocol or Protocol()
     check_protocol(numbers, protocol)
     methods = tuple(_method_of(estimator) for estimator in estimators)
+    check_kinds(methods, kind)
+    if kind == "distances" and (values < 0).any():
+        raise InputError("Negative values in data passed as distances.")
     recipe = ExamRecipe(RowsRecipe(values, kind, numbers, conversion), methods, protocol)
     with SerialBackend() if backend is None else contextlib.nullcontext(backend) as used:
         return replace(compare(recipe, used), classes=list(names))
@@ -236,7 +244,6 @@ def _method_of(estimator: Any) -> Method:
         return method_named(estimator)
     made, grid = estimator if isinstance(estimator, tuple) else (estimator, {})
     if isinstance(made, str):
-        return with_grid(method_named(made), {key: list(values) for key, values in grid.items()})
-    name = type(made).__name__
-    method = Method(name, f"{type(made).__module__}:{name}", takes="anything", title=name, prototype=made)
-    return with_grid(method, {key: list(values) for key, values in grid.items()}) if grid else method
+        return with_grid(method_named(made), grid)
+    name, takes = type(made).__name__, getattr(made, "input", getattr(made, "takes", ANYTHING))
+    return with_grid(Method(name, f"{type(made).__module__}:{name}", takes=takes, title=name, prototype=made), grid)

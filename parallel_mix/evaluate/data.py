@@ -12,7 +12,10 @@ from parallel_mix.models.squares import Square
 
 Ints = np.ndarray
 LEAST_SIMILARITY = 1e-3
+CONVERSIONS = ("bound", "inverse")
 KINDS = ("distances", "similarities", "vectors")
+ANYTHING, EITHER = "anything", "distances or similarities"
+"""What classifiers take that are content with rows as they are, or with a matrix of either kind: they learn which."""
 
 
 @dataclass(frozen=True)
@@ -38,25 +41,33 @@ class RowsData:
         whole = recipe.matrix[slice(0, n)]
         self._kinds = {recipe.kind: np.ascontiguousarray(whole, dtype=np.float64)}
 
+    @property
+    def kind(self) -> str:
+        """What they came as."""
+        return self._recipe.kind
+
     def of(self, kind: str) -> np.ndarray:
-        """All rows as a kind (`anything`: as they came)."""
+        """All rows as a kind (ANYTHING, EITHER: as they came)."""
         own = self._recipe.kind
-        kind = own if kind == "anything" else kind
+        kind = own if kind in (ANYTHING, EITHER) else kind
         if kind not in self._kinds:
             if "vectors" in (own, kind):
                 raise InputError(f"{kind[:1].upper()}{kind[1:]} cannot be made of {own}.")
-            turn = similarities_of if kind == "similarities" else distances_of
-            self._kinds[kind] = turn(self._kinds[own], self._recipe.conversion)
+            given = self._kinds[own]
+            made = similarities_of(given) if kind == "similarities" else distances_of(given, self._recipe.conversion)
+            self._kinds[kind] = made
         return self._kinds[kind]
 
 
-def similarities_of(D: np.ndarray, _: str) -> np.ndarray:
+def similarities_of(D: np.ndarray) -> np.ndarray:
     """1/D; what has no reciprocal (itself, duplicates) is as similar as the most similar others."""
-    S = np.full_like(D, np.nan)
-    np.divide(1.0, D, out=S, where=D > 0)
-    np.fill_diagonal(S, np.nan)
-    largest = np.nanmax(S) if np.isfinite(S).any() else 1.0
-    return np.where(np.isfinite(S), S, largest)
+    with np.errstate(divide="ignore", over="ignore"):
+        S: np.ndarray = np.reciprocal(D)
+    np.fill_diagonal(S, np.inf)
+    none = np.isinf(S)
+    S[none] = 0.0
+    S[none] = S.max() or 1.0
+    return S
 
 
 def distances_of(S: np.ndarray, conversion: str) -> np.ndarray:

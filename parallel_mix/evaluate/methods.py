@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parallel_mix.errors import InputError
+from parallel_mix.evaluate.data import ANYTHING, EITHER
 from parallel_mix.models.classifiers import MOST_STEPS
 
 Setting = dict[str, Any]
@@ -32,7 +33,7 @@ class Method:
     where: str  # module:class
     fixed: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    takes: str = "similarities"  # distances, vectors, or anything (as the input is)
+    takes: str = "similarities"  # distances, vectors, EITHER, or ANYTHING
     title: str = ""
     prototype: Any = None  # an estimator, instead of where it is
 
@@ -75,7 +76,7 @@ def _vectors(name: str, title: str, kernel: str, **grid: Any) -> Method:
 METHODS = {
     method.name: method
     for method in (
-        _neighbours("knn", "k-NN", "KNNClassifier"),
+        _neighbours("knn", "k-NN", "KNNClassifier", takes=EITHER),
         _neighbours("affinity-knn", "affinity k-NN", "AffinityKNNClassifier"),
         _neighbours("kri-knn", "KRI k-NN (clip)", "KRIKNNClassifier", ridge=RIDGES),
         _neighbours("krr-knn", "KRR k-NN (pinv)", "KRRKNNClassifier", ridge=RIDGES),
@@ -148,8 +149,9 @@ def method_named(name: str) -> Method:
     if name in METHODS:
         return METHODS[name]
     if ":" in name:
-        method = Method(name, name, takes="anything", title=name.partition(":")[2])
+        method = Method(name, name, takes=ANYTHING, title=name.partition(":")[2])
         made = _instance(method)
+        method = replace(method, takes=getattr(made, "input", getattr(made, "takes", ANYTHING)))
         missing = [what for what in ("fit", "predict", "get_params", "set_params") if not hasattr(made, what)]
         if missing:
             raise InputError(f"{name} is no scikit-learn classifier: it has no {missing[0]}().")
@@ -165,14 +167,32 @@ def with_grid(method: Method, grid: Mapping[str, Any]) -> Method:
     for key in grid:
         if key not in valid:
             raise InputError(f"{method.name} has no parameter {key!r} (in the grid). Valid ones: {', '.join(valid)}.")
-    several = {key: tuple(values) for key, values in grid.items() if isinstance(values, list)}
+    several = {key: tuple(values) for key, values in grid.items() if isinstance(values, list | tuple)}
     empty = [key for key, values in several.items() if not values]
     if empty:
         raise InputError(f"The grid of {method.name} has no value for {empty[0]!r}.")
-    alone = {key: value for key, value in grid.items() if not isinstance(value, list)}
-    kept = {key: values for key, values in method.grid.items() if key not in grid}
+    alone = {key: value for key, value in grid.items() if key not in several}
+    kept = {key: several.get(key, values) for key, values in method.grid.items() if key not in alone}
     fixed = {key: value for key, value in method.fixed.items() if key not in grid}
-    return replace(method, grid=kept | several, fixed=fixed | alone)
+    found = replace(method, grid=kept | several, fixed=fixed | alone)
+    for setting in found.settings:
+        made = found.make().set_params(**found.fixed, **setting)
+        try:
+            if hasattr(made, "check_parameters"):
+                made.check_parameters()
+        except ValueError as error:
+            raise InputError(f"The grid of {method.name}: {error}") from error
+    return found
+
+
+def check_kinds(methods: Sequence[Method], kind: str) -> None:
+    """Refuse classifiers that rows of this kind are nothing for."""
+    for method in methods:
+        if method.takes != ANYTHING and (method.takes == "vectors") != (kind == "vectors"):
+            raise InputError(
+                f"{method.name} takes {method.takes}, and the input holds {kind} (--kind says what it is). Distances "
+                "of vectors are made by `parallel-mix distances`."
+            )
 
 
 def _instance(method: Method) -> Any:

@@ -69,7 +69,8 @@ def partition_of(y: Ints, protocol: Protocol, number: int) -> Partition:
 def check_protocol(y: Ints, protocol: Protocol) -> None:
     """Refuse a protocol that these rows are too few for."""
     n = len(y)
-    train = n - round(protocol.test * n)
+    sizes = np.bincount(y) if protocol.stratified else [n]
+    train = n - sum(round(protocol.test * int(size)) for size in sizes)
     if train == n or train < 2:
         raise InputError(f"{n} rows cannot be divided into {train} to learn from and {n - train} to be told.")
     if protocol.folds > train:

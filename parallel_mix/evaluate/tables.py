@@ -50,6 +50,13 @@ def cells_of(titles: Sequence[str], errors: np.ndarray) -> dict[str, Cell]:
     return found
 
 
+def told_apart(names: Sequence[tuple[str, str]]) -> list[str]:
+    """The first of each pair; where it stands twice the second, with a number where that does, too."""
+    first = [one for one, _ in names]
+    found = [other if first.count(one) > 1 else one for one, other in names]
+    return [f"{name} ({found[:k].count(name) + 1})" if found.count(name) > 1 else name for k, name in enumerate(found)]
+
+
 def table_of(parts: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> ErrorTable:
     """One table of several data sets: name, titles of the classifiers, errors."""
     rows: dict[str, None] = {}

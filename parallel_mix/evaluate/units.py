@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.evaluate.data import RowsData, RowsRecipe
+from parallel_mix.evaluate.data import EITHER, RowsData, RowsRecipe
 from parallel_mix.evaluate.methods import Method, Setting
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, partition_of
 
@@ -102,13 +102,16 @@ def predictions(
         yield list(range(len(settings))), np.full((len(settings), len(test)), y[0])
         return
     values = rows.of(method.takes)
-    pairwise = method.takes != "vectors" and values.shape[0] == values.shape[1]
+    pairwise = rows.kind != "vectors"
     new = values[np.ix_(test, train)] if pairwise else values[test]
     inner: Any = None
     for which, alone in grouped(method, settings):
         estimator = method.make().set_params(**alone)
-        if estimator.get_params().get("random_state", 0) is None:  # else it would be another one everywhere
-            estimator.set_params(random_state=seed)
+        if method.takes == EITHER:
+            estimator.set_params(input=rows.kind)
+        estimator.set_params(
+            **{name: seed for name, value in estimator.get_params().items() if is_unseeded(name, value)}
+        )
         if inner is None and not getattr(estimator, "learns_classes_only", False):
             inner = values[np.ix_(train, train)] if pairwise else values[train]
         try:
@@ -123,13 +126,18 @@ def predictions(
             yield which, error
 
 
+def is_unseeded(name: str, value: Any) -> bool:
+    """True of a seed, the estimator's own or of one within it, that would be another one everywhere."""
+    return value is None and (name == "random_state" or name.endswith("__random_state"))
+
+
 def grouped(method: Method, settings: Sequence[Setting]) -> list[tuple[list[int], Setting]]:
     """Settings that one fit serves, and the parameters of that fit."""
     served = getattr(method.make(), "served", ()) if settings[0] else ()
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for k, setting in enumerate(settings):
         alone = {name: value for name, value in setting.items() if name not in served}
-        key = (tuple(alone.items()),) if served else (k,)
+        key = repr(alone) if served else str(k)
         groups.setdefault(key, []).append(k)
     return [
         (which, {name: value for name, value in settings[which[0]].items() if name not in served or len(which) == 1})

@@ -16,7 +16,7 @@ Ints = np.ndarray
 def most_similar(S: Array, k: int) -> Ints:
     """Columns of the k largest entries of each row, by falling entry, of equals the lowest column first."""
     m, n = S.shape
-    k = min(k, n)
+    k = max(min(k, n), 1)
     found = np.zeros((m, k), np.int64)
     values = np.empty(k, np.float64)
     for i in range(m):

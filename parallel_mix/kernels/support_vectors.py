@@ -18,14 +18,15 @@ from parallel_mix.kernels.density import Array
 Ints = np.ndarray
 TOLERANCE = 1e-3
 TINY = 1e-12
-MOST_STEPS = 10_000_000
+STEPS_A_POINT = 200
+"""At the most: a large C on similarities of large size would take it for ever."""
 
 
 @njit(cache=True, nogil=True)
 def binary_machine(K: Array, y: Array, C: float, a: Array, G: Array) -> Any:
     """The weights (in `a`, from those that are there, with their gradients G) of y = -1, 1; returns the offset rho."""
     n = len(y)
-    for _ in range(MOST_STEPS):
+    for _ in range(STEPS_A_POINT * n):
         i, top = -1, -np.inf
         for t in range(n):
             if (y[t] > 0 and a[t] < C) or (y[t] < 0 and a[t] > 0):

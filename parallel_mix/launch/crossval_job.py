@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tomllib
 from collections.abc import Sequence
@@ -16,15 +17,17 @@ from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.evaluate.crossval import Comparison, Marks, compare
 from parallel_mix.evaluate.data import KINDS, RowsRecipe
-from parallel_mix.evaluate.methods import Method, method_named, with_grid
+from parallel_mix.evaluate.methods import METHODS, Method, check_kinds, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
 from parallel_mix.evaluate.units import ExamRecipe, predictions
 from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
 from parallel_mix.launch.hlm_job import digest_of, numbered
 from parallel_mix.launch.job import Job
+from parallel_mix.launch.matrix_job import identity_of_function
 from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
-from parallel_mix.store.results import write_tree
+from parallel_mix.store.crossval_files import read_comparison
+from parallel_mix.store.results import is_result, write_tree
 from parallel_mix.store.stored_matrix import holds
 from parallel_mix.store.tables import Selection, Table, digest
 
@@ -86,6 +89,7 @@ class CrossvalJob:
         if table.y is None:
             raise InputError(f"{table.path} has no classes: name their dataset or column with --labels.")
         self.names, y = numbered(table)
+        self.classes = digest_of(y)
         self.known = np.flatnonzero(y >= 0)
         if len(self.known) < len(y):
             job.progress.say(f"{plural(len(y) - len(self.known), 'row')} without a class are left out.")
@@ -95,14 +99,7 @@ class CrossvalJob:
         self._warn_of_classes()
 
     def _check_kinds(self, conversion: str | None) -> str:
-        wrong = [
-            m for m in self.methods if (m.takes == "vectors") != (self.kind == "vectors") and m.takes != "anything"
-        ]
-        if wrong:
-            raise InputError(
-                f"{wrong[0].name} takes {wrong[0].takes}, and {self.table.path} holds {self.kind} (--kind says what it "
-                "is). Distances of vectors are made by `parallel-mix distances`."
-            )
+        check_kinds(self.methods, self.kind)
         if self.kind == "distances":
             check_distances(self.table)
         needs = [m.name for m in self.methods if m.takes == "distances"]
@@ -168,25 +165,37 @@ class CrossvalJob:
         if job.options.only_task is not None:
             self._only(recipe, job.options.only_task)
             return
-        methods = [[m.name, m.where, dict(m.fixed), {k: list(v) for k, v in m.grid.items()}] for m in self.methods]
-        decided = {
-            **asdict(self.protocol),
-            "classifiers": json.dumps(methods),
-            "classes": digest_of(self.y),
-            "kind": self.kind,
-            "conversion": self.conversion,
-            "symmetrize": job.options.symmetrize,  # type: ignore[attr-defined]
-        }
-        found = compare(recipe, job.backend, job.start(decided))
+        found = compare(recipe, job.backend, job.start(self.decided))
         self._write(found)
         job.progress.say(found.table(name=self.table.path.stem).rstrip())
         self._complain(found)
+
+    @property
+    def decided(self) -> dict[str, Any]:
+        """What decides the answer, besides the data."""
+        methods = [[m.name, m.where, dict(m.fixed), {k: list(v) for k, v in m.grid.items()}] for m in self.methods]
+        own = [identity_of_function(m.where) for m in self.methods if m.name not in METHODS]
+        return {
+            **asdict(self.protocol),
+            "classifiers": json.dumps(methods),
+            **({"files of classifiers": json.dumps(own)} if own else {}),
+            "classes": self.classes,
+            "kind": self.kind,
+            "conversion": self.conversion,
+            "symmetrize": self.job.options.symmetrize,  # type: ignore[attr-defined]
+        }
+
+    @property
+    def identity(self) -> str:
+        """Data and all that decides the answer, in a word."""
+        return hashlib.sha256(json.dumps([self.job.digest, self.decided]).encode()).hexdigest()[:16]
 
     def _write(self, found: Comparison) -> None:
         job = self.job
         groups = {f"{m:03d}": method_tree(marks) for m, marks in enumerate(found.marks)}
         tree = {
             "@protocol": json.dumps(asdict(self.protocol)),
+            "@identity": self.identity,
             "@kind": self.kind,
             "@conversion": self.conversion,
             "classes": self.names,
@@ -268,6 +277,14 @@ def check_classifiers(options: Any) -> None:
         raise InputError(f"There is no kind {options.kind!r}: use {', '.join(KINDS)}.")
 
 
+def is_that(path: Path, identity: str) -> bool:
+    """True of a result of the same data and settings in which no fold failed."""
+    if not is_result(path):
+        return False
+    found = read_comparison(path)
+    return found.identity == identity and not any(method.failures for method in found.methods)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AgainOptions(CommonOptions):
     """What a comparison needs to know of its options, where these are not those of `crossval`."""
@@ -282,11 +299,16 @@ def compare_again(
 ) -> None:
     """A comparison of one data set of a paper's table."""
     common = {item.name: getattr(options, item.name) for item in fields(CommonOptions)}
-    one = AgainOptions(**{**common, "output": output}, input=table.path, from_similarity=source.conversion)
+    one = AgainOptions(
+        **{**common, "output": output, "force": True}, input=table.path, from_similarity=source.conversion
+    )
     protocol = Protocol(options.partitions, folds=options.folds, seed=options.seed)
     with Job("crossval", one, backend, Selection(source.dataset, labels="y", kind="matrix")) as job:
         job.digest = digest(table)
         comparison = CrossvalJob(job, table, source.kind, tuple(methods), protocol)
+        if not options.force and output.exists() and is_that(output, comparison.identity):
+            job.progress.say(f"{output} is there already.")
+            return
         if options.dry_run:
             job.progress.say(f"{table.path.stem}: {comparison.intention()}")
             return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parallel_mix.evaluate.tables import table_of, written
+from parallel_mix.evaluate.tables import table_of, told_apart, written
 from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
 from parallel_mix.models.hmac_result import HmacResult
@@ -100,7 +100,7 @@ def _of_crossval(path: Path) -> list[str]:
     found = read_comparison(path)
     lines = [f"{path}: {plural(len(found.methods), 'classifier')} compared on {len(found.tests)} partitions of "
              f"{len(found.y):,} rows of {len(found.classes)} classes", ""]  # fmt: skip
-    lines += written(table_of([(found.name, found.titles, found.errors)]), "text").splitlines()
+    lines += written(table_of([(found.name, told_apart(found.names), found.errors)]), "text").splitlines()
     for method in found.methods:
         lines += [
             f"{method.name} failed in {where}: {text.strip().splitlines()[-1]}"

@@ -60,7 +60,8 @@ class Job:
     def __enter__(self) -> Self:
         kept = ("input", "old") if getattr(self.options, "in_place", False) else ("input", "old", "model")
         inputs = [path for name in kept if (path := getattr(self.options, name, None))]
-        check_output(self.output, self.options.force or self.options.dry_run, self.endings, *inputs)
+        looks_only = self.options.dry_run or self.options.only_task is not None
+        check_output(self.output, self.options.force or looks_only, self.endings, *inputs)
         return self
 
     def read(self, path: Path, least_rows: int = 2, selection: Selection | None = None) -> Table:

@@ -51,7 +51,6 @@ def compared(table: PaperTable, results: dict[str, Path]) -> str:
     for data, path in results.items():
         for method in read_comparison(path).methods:
             known = 100.0 * method.errors[np.isfinite(method.errors)]
-            ours[method.name, data] = (
-                (float(known.mean()), float(known.std(ddof=1))) if len(known) > 1 else (float("nan"), float("nan"))
-            )
+            if len(known):
+                ours[method.name, data] = float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0
     return f"## {table.title}\n\n{beside(table, ours)}"

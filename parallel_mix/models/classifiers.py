@@ -8,6 +8,8 @@ fits once for all. One whose fit needs the classes alone says `learns_classes_on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,12 +23,35 @@ Ints = np.ndarray
 Setting = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a parameter may be."""
+
+    least: float
+    above: bool = False  # the least value is itself none
+    most: float = np.inf
+    whole: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse another value."""
+        number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
+        if not number or not (value > self.least if self.above else value >= self.least) or value > self.most:
+            kind = "a whole number" if self.whole else "a number"
+            upto = f" and at most {self.most:g}" if np.isfinite(self.most) else ""
+            how = "above" if self.above else "at least"
+            raise ValueError(f"{name} must be {kind}, {how} {self.least:g}{upto}, not {value!r}.")
+
+
+COUNT, POSITIVE = Limits(1, whole=True), Limits(0.0, above=True)
+
+
 class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose input is a matrix of similarities, or of distances (or, where it says so, vectors)."""
 
     served: ClassVar[tuple[str, ...]] = ()
     learns_classes_only: ClassVar[bool] = False
     takes: ClassVar[str] = "similarities"  # or "distances"
+    limits: ClassVar[Mapping[str, Limits]] = {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -46,6 +71,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_checked(self, S: Any, y: Ints) -> Self:
         """The same without a look at the input."""
+        self.check_parameters()
         self.classes_, numbers = np.unique(y, return_inverse=True)
         self.prior_ = np.bincount(numbers) / len(numbers)
         self._learn(S, numbers)
@@ -59,7 +85,14 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_settings(self, S: np.ndarray, settings: Sequence[Setting]) -> Ints:
         """Classes for each of some settings of what is `served`; (settings, rows)."""
+        for setting in settings:
+            self.check_parameters(setting)
         return np.asarray(self.classes_[self._told(S, [self._with(setting) for setting in settings])])
+
+    def check_parameters(self, setting: Setting | None = None) -> None:
+        """Refuse parameters out of their limits, the estimator's own or those of a setting."""
+        for name, limits in self.limits.items():
+            limits.check(name, (setting or {}).get(name, getattr(self, name)))
 
     def _with(self, setting: Setting) -> dict[str, Any]:
         return {name: setting.get(name, getattr(self, name)) for name in self.served}
@@ -71,9 +104,3 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         """Numbers of classes, (settings, rows)."""
         raise NotImplementedError
-
-
-def at_least(name: str, value: Any, least: float, above: bool = False) -> None:
-    """Refuse a parameter that is too small."""
-    if not (value > least if above else value >= least):
-        raise ValueError(f"{name} must be {'above' if above else 'at least'} {least:g}, not {value!r}.")

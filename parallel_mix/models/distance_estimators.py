@@ -28,6 +28,7 @@ class _OnDistances(BaseEstimator):  # type: ignore[misc]
 
     backend: Backend | None
     metric = "precomputed"  # as scikit-learn's own say it
+    takes = "distances"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

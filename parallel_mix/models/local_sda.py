@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -22,9 +22,10 @@ from parallel_mix.kernels.local_similarity import (
     similarity_values,
 )
 from parallel_mix.kernels.nearest_neighbours import first_largest, most_similar, votes
-from parallel_mix.models.classifiers import Ints, PairwiseClassifier, Setting, at_least
+from parallel_mix.models.classifiers import COUNT, Ints, Limits, PairwiseClassifier, Setting
 
 ESTIMATES = ("exponential", "marginal", "joint", "bayesian")
+ENTRIES = 2**22
 FALLBACKS = ("centroid", "knn")
 
 
@@ -61,6 +62,7 @@ class LocalSDAClassifier(PairwiseClassifier):
     bins : int, optional
         Equal bins of similarities; by default the distinct values, if there are at most 64, else 20 bins.
     fallback : {"centroid", "knn"}
+        The latter also where fewer than two classes have two neighbours.
     costs : (classes, classes), optional
         costs[f, g] of telling f where g is true; by default 1 unless they are equal.
     priors : (classes), optional
@@ -72,6 +74,7 @@ class LocalSDAClassifier(PairwiseClassifier):
     """
 
     served: ClassVar[tuple[str, ...]] = ("n_neighbors", "zeta")
+    limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT, "zeta": Limits(0.0, most=1.0)}
 
     def __init__(
         self,
@@ -114,15 +117,12 @@ class LocalSDAClassifier(PairwiseClassifier):
         if self.log_prior_.shape != (G,):
             raise ValueError(f"There must be {G} priors.")
         self._known: dict[int, np.ndarray] = {}
-        self._ranked: Ints | None = None
+        self._ranked = np.empty((0, 0), dtype=np.int64)
 
     def _check(self) -> None:
-        at_least("n_neighbors", self.n_neighbors, 1)
         for name, choices in (("estimate", ESTIMATES), ("fallback", FALLBACKS)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}.")
-        if not 0.0 <= self.zeta <= 1.0:
-            raise ValueError(f"zeta must lie between 0 and 1, not {self.zeta!r}.")
 
     def predict_proba(self, S: Any) -> np.ndarray:
         """Probabilities of the classes; where the fallback decided, 1 for its class."""
@@ -145,11 +145,17 @@ class LocalSDAClassifier(PairwiseClassifier):
 
     def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         found = np.empty((len(settings), len(S)), dtype=np.int64)
-        for k in sorted({setting["n_neighbors"] for setting in settings}):
-            which = [t for t, setting in enumerate(settings) if setting["n_neighbors"] == k]
-            p = self._probabilities(S, self._neighbourhoods(S, k), [settings[t] for t in which])
-            found[which] = first_largest(-(p @ self.costs_.T), self.prior_)
+        for k in sorted({setting["n_neighbors"] for setting in settings}, reverse=True):  # one ranking for all
+            which = np.array([t for t, setting in enumerate(settings) if setting["n_neighbors"] == k])
+            for rows in self._blocks(len(S)):
+                p = self._probabilities(S[rows], self._neighbourhoods(S[rows], k), [settings[t] for t in which])
+                found[which, rows] = first_largest(-(p @ self.costs_.T), self.prior_)
         return found
+
+    def _blocks(self, n: int) -> list[slice]:
+        """Rows at a time, where there are pmfs of each pair of classes for each."""
+        step = max(ENTRIES // (len(self.classes_) ** 2 * len(self.omega_)), 1)
+        return [slice(a, min(a + step, n)) for a in range(0, n, step)]
 
     def _neighbourhoods(self, S: np.ndarray, k: int) -> Neighbourhoods:
         return self._around(most_similar(S, k))
@@ -165,24 +171,27 @@ class LocalSDAClassifier(PairwiseClassifier):
 
     def _of_training(self, k: int) -> Ints:
         """Histograms of the training points' neighbourhoods, themselves left out."""
-        if self._ranked is None:
+        k = min(k, len(self.S_) - 1)
+        if self._ranked.shape[1] < k:
             others = self.S_.copy()
             np.fill_diagonal(others, -np.inf)
-            self._ranked = most_similar(others, min(len(others) - 1, 512))
+            self._ranked = most_similar(others, k)
         return self._around(np.ascontiguousarray(self._ranked[:, :k])).counts
 
     def _prior_of(self, k: int) -> np.ndarray:
         """What k neighbours make of the training data: Dirichlet parameters, or average pmfs; (g, h, r)."""
         if k not in self._known:
-            counts = self._of_training(k)
             G, r = len(self.classes_), len(self.omega_)
             if self.estimate == "bayesian":
+                counts = self._of_training(k)
                 known = [dirichlet_prior(np.ascontiguousarray(counts[:, g, h])) for g in range(G) for h in range(G)]
                 self._known[k] = np.array(known).reshape(G, G, r)
             else:
-                theta = exponential_pmfs(means_of(counts, self.omega_), self.omega_)
-                some = np.isfinite(theta[..., 0]).sum(axis=0)[..., None]
-                self._known[k] = np.where(some > 0, np.nansum(theta, axis=0) / np.maximum(some, 1), 1.0 / r)
+                means = means_of(self._of_training(k), self.omega_)
+                some, total = np.isfinite(means).sum(axis=0)[..., None], np.zeros((G, G, r))
+                for rows in self._blocks(len(means)):
+                    total += np.nansum(exponential_pmfs(means[rows], self.omega_), axis=0)
+                self._known[k] = np.where(some > 0, total / np.maximum(some, 1), 1.0 / r)
         return self._known[k]
 
     def _local_pmfs(self, around: Neighbourhoods, k: int) -> np.ndarray:
@@ -241,7 +250,11 @@ class LocalSDAClassifier(PairwiseClassifier):
 
     def _degenerate(self, around: Neighbourhoods) -> np.ndarray:
         means = means_of(around.counts, self.omega_)
-        return np.asarray((np.isfinite(means) & are_extreme(means, self.omega_)).any(axis=(1, 2)))
+        found = (np.isfinite(means) & are_extreme(means, self.omega_)).any(axis=(1, 2))
+        if self.fallback == "knn":  # where there is not enough data
+            of = self.y_[around.near]
+            found |= sum(((of == g).sum(axis=1) >= 2).astype(int) for g in range(len(self.classes_))) < 2
+        return np.asarray(found)
 
     def _fallen_back(self, S: np.ndarray, around: Neighbourhoods, rows: np.ndarray) -> Ints:
         near, centroids = around.near[rows], around.centroids[rows]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from parallel_mix.kernels.nearest_neighbours import first_largest, most_similar, votes
 from parallel_mix.kernels.neighbour_weights import affinities, interpolation_weights, regression_weights
 from parallel_mix.kernels.spectrum import clipped
-from parallel_mix.models.classifiers import Ints, PairwiseClassifier, at_least
+from parallel_mix.models.classifiers import COUNT, POSITIVE, Ints, Limits, PairwiseClassifier
 
-BLOCK = 512
-"""Rows at a time, where there is a k x k matrix for each."""
+ENTRIES = 2**23
+"""Of stacks of k x k matrices at a time."""
 
 
 class KNNClassifier(PairwiseClassifier):
@@ -25,6 +27,7 @@ class KNNClassifier(PairwiseClassifier):
     """
 
     served: ClassVar[tuple[str, ...]] = ("n_neighbors",)
+    limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT}
     learns_classes_only: ClassVar[bool] = True
 
     def __init__(self, n_neighbors: int = 5, *, input: str = "similarities") -> None:
@@ -32,7 +35,6 @@ class KNNClassifier(PairwiseClassifier):
         self.input = input
 
     def _learn(self, S: Any, y: Ints) -> None:
-        at_least("n_neighbors", self.n_neighbors, 1)
         if self.input not in ("similarities", "distances"):
             raise ValueError(f"input must be similarities or distances, not {self.input!r}.")
         self.y_ = y
@@ -49,7 +51,7 @@ class KNNClassifier(PairwiseClassifier):
 
 
 class VectorKNNClassifier(KNNClassifier):
-    """The same of vectors, by Euclidean distances: scikit-learn's search, once for all numbers of neighbours."""
+    """The same of vectors, by Euclidean distances; one search for all numbers of neighbours."""
 
     learns_classes_only: ClassVar[bool] = False
     takes: ClassVar[str] = "vectors"
@@ -58,13 +60,10 @@ class VectorKNNClassifier(KNNClassifier):
         self.n_neighbors = n_neighbors
 
     def _learn(self, S: Any, y: Ints) -> None:
-        from sklearn.neighbors import NearestNeighbors
-
-        at_least("n_neighbors", self.n_neighbors, 1)
-        self.y_, self.search_ = y, NearestNeighbors().fit(S)
+        self.y_, self.X_ = y, S
 
     def _nearest(self, S: np.ndarray, k: int) -> Ints:
-        return np.asarray(self.search_.kneighbors(S, min(k, len(self.y_)), return_distance=False))
+        return most_similar(-cdist(S, self.X_), k)
 
 
 class _WeightedNeighbours(PairwiseClassifier):
@@ -73,7 +72,6 @@ class _WeightedNeighbours(PairwiseClassifier):
     n_neighbors: int
 
     def _learn(self, S: Any, y: Ints) -> None:
-        at_least("n_neighbors", self.n_neighbors, 1)
         self.S_, self.y_ = S, y
 
     def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
@@ -82,8 +80,9 @@ class _WeightedNeighbours(PairwiseClassifier):
         for k in sorted({setting["n_neighbors"] for setting in settings}):
             which = [t for t, setting in enumerate(settings) if setting["n_neighbors"] == k]
             some = near[:, :k]
-            for a in range(0, len(S), BLOCK):
-                rows = slice(a, a + BLOCK)
+            step = max(ENTRIES // some.shape[1] ** 2, 1)
+            for a in range(0, len(S), step):
+                rows = slice(a, a + step)
                 s = np.take_along_axis(S[rows], some[rows], axis=1)
                 weights = self._weights(s, some[rows], [settings[t] for t in which])
                 found[which, rows] = self._heaviest(weights, some[rows])
@@ -104,6 +103,7 @@ class AffinityKNNClassifier(_WeightedNeighbours):
     """Weights that rise with similarity: (s - the least one of the training data where that is negative) / sum."""
 
     served: ClassVar[tuple[str, ...]] = ("n_neighbors",)
+    limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT}
 
     def __init__(self, n_neighbors: int = 5) -> None:
         self.n_neighbors = n_neighbors
@@ -121,14 +121,11 @@ class KRIKNNClassifier(_WeightedNeighbours):
     """Kernel ridge interpolation: w of least 1/2 w'Sw - s'w + lambda/2 w'w, w >= 0, sum w = 1; S clipped, of the k."""
 
     served: ClassVar[tuple[str, ...]] = ("n_neighbors", "ridge")
+    limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT, "ridge": POSITIVE}
 
     def __init__(self, n_neighbors: int = 5, *, ridge: float = 1.0) -> None:
         self.n_neighbors = n_neighbors
         self.ridge = ridge
-
-    def _learn(self, S: Any, y: Ints) -> None:
-        at_least("ridge", self.ridge, 0.0, above=True)
-        super()._learn(S, y)
 
     def _weights(self, s: np.ndarray, near: Ints, settings: list[dict[str, Any]]) -> np.ndarray:
         K = clipped(self.S_[near[:, :, None], near[:, None, :]])
@@ -139,14 +136,11 @@ class KRRKNNClassifier(_WeightedNeighbours):
     """Kernel ridge regression: w = pinv(S + lambda I) s, S of the neighbours."""
 
     served: ClassVar[tuple[str, ...]] = ("n_neighbors", "ridge")
+    limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT, "ridge": Limits(0.0)}
 
     def __init__(self, n_neighbors: int = 5, *, ridge: float = 1.0) -> None:
         self.n_neighbors = n_neighbors
         self.ridge = ridge
-
-    def _learn(self, S: Any, y: Ints) -> None:
-        at_least("ridge", self.ridge, 0.0)
-        super()._learn(S, y)
 
     def _weights(self, s: np.ndarray, near: Ints, settings: list[dict[str, Any]]) -> np.ndarray:
         K = self.S_[near[:, :, None], near[:, None, :]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from parallel_mix.kernels.nearest_neighbours import most_similar
 from parallel_mix.kernels.potential_svm import box_lasso, standardized
 from parallel_mix.kernels.spectrum import CHANGES, definite
 from parallel_mix.kernels.support_vectors import told_by_machines
-from parallel_mix.models.classifiers import MOST_STEPS, Ints, PairwiseClassifier, at_least
+from parallel_mix.models.classifiers import COUNT, MOST_STEPS, POSITIVE, Ints, Limits, PairwiseClassifier
 
 LOCAL = (*CHANGES, "features")
 ENTRIES = 2**22
@@ -35,7 +36,6 @@ class _KernelMachine(PairwiseClassifier):
 
         key = tuple(setting.values())
         if key not in self.machines_:
-            at_least("C", setting["C"], 0.0, above=True)
             self.machines_[key] = SVC(C=setting["C"], kernel="precomputed", max_iter=MOST_STEPS).fit(
                 self._kernel(setting), self.y_
             )
@@ -77,6 +77,7 @@ class SimilaritySVC(_KernelMachine):
     """
 
     served: ClassVar[tuple[str, ...]] = ("C",)
+    limits: ClassVar[Mapping[str, Limits]] = {"C": POSITIVE}
 
     def __init__(self, C: float = 1.0, *, change: str = "clip") -> None:
         self.C = C
@@ -105,6 +106,7 @@ class FeatureSVC(_KernelMachine):
     """
 
     served: ClassVar[tuple[str, ...]] = ("C", "gamma")
+    limits: ClassVar[Mapping[str, Limits]] = {"C": POSITIVE, "gamma": POSITIVE}
 
     def __init__(self, C: float = 1.0, gamma: float = 0.1, *, kernel: str = "rbf") -> None:
         self.C = C
@@ -124,7 +126,6 @@ class FeatureSVC(_KernelMachine):
         if self.kernel == "linear":
             return np.asarray(self.products_)
         gamma = setting["gamma"]
-        at_least("gamma", gamma, 0.0, above=True)
         if self._last is None or self._last[0] != gamma:
             self._last = gamma, self._gaussian(self.products_, self.squares_, gamma)
         return self._last[1]
@@ -155,6 +156,7 @@ class LocalSVC(PairwiseClassifier):
     """
 
     served: ClassVar[tuple[str, ...]] = ("n_neighbors", "C")
+    limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT, "C": POSITIVE}
 
     def __init__(self, n_neighbors: int = 10, C: float = 1.0, *, change: str = "clip") -> None:
         self.n_neighbors = n_neighbors
@@ -164,8 +166,6 @@ class LocalSVC(PairwiseClassifier):
     def _learn(self, S: Any, y: Ints) -> None:
         if self.change not in LOCAL:
             raise ValueError(f"change must be one of {', '.join(LOCAL)}, not {self.change!r}.")
-        at_least("n_neighbors", self.n_neighbors, 1)
-        at_least("C", self.C, 0.0, above=True)
         self.S_, self.y_, self.own_ = S, y, float(np.median(np.diagonal(S)))
 
     def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
@@ -209,14 +209,13 @@ class PotentialSVC(PairwiseClassifier):
     """
 
     served: ClassVar[tuple[str, ...]] = ("C", "eps")
+    limits: ClassVar[Mapping[str, Limits]] = {"C": POSITIVE, "eps": Limits(0.0)}
 
     def __init__(self, C: float = 1.0, eps: float = 0.1) -> None:
         self.C = C
         self.eps = eps
 
     def _learn(self, S: Any, y: Ints) -> None:
-        at_least("C", self.C, 0.0, above=True)
-        at_least("eps", self.eps, 0.0)
         if len(self.classes_) < 2:
             raise ValueError("All rows are of one class: two or more are needed.")
         self.pairs_ = []
@@ -229,10 +228,9 @@ class PotentialSVC(PairwiseClassifier):
 
     def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         polls = np.zeros((len(settings), len(S), len(self.classes_)), dtype=np.int64)
-        order = sorted(range(len(settings)), key=lambda t: (settings[t]["C"], -settings[t]["eps"]))
         for p, q, rows, mean, scale, gram, response, middle in self.pairs_:
             new = (S[:, rows] - mean) / scale
-            for t in order:  # each from scratch: what is found must not depend on what else is asked for
+            for t in range(len(settings)):  # each from scratch: none must depend on what else is asked for
                 a = np.zeros(len(rows))
                 box_lasso(gram, response, settings[t]["eps"], settings[t]["C"], a)
                 first = new @ a + middle > 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from parallel_mix.evaluate.tables import told_apart
 from parallel_mix.plots.figures import new_figure, save, tidy
 from parallel_mix.plots.palette import COLOURS, GREY
 from parallel_mix.store.crossval_files import StoredComparison, StoredMethod, read_comparison
@@ -50,7 +51,7 @@ def _draw_errors(found: StoredComparison) -> Any:
                      medianprops={"color": COLOURS[5]})  # fmt: skip
         axes.plot(known, k + random.uniform(-0.18, 0.18, len(known)), "o", color=COLOURS[0], markersize=3.5, alpha=0.7)
         axes.plot(known.mean(), k, "D", color=COLOURS[5], markersize=5)
-    axes.set_yticks(range(count), found.titles)
+    axes.set_yticks(range(count), told_apart(found.names))
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.set_xlabel(f"error in the test rows of each of {errors.shape[1]} partitions, % (diamond: mean)")
@@ -111,7 +112,7 @@ def _draw_times(found: StoredComparison) -> Any:
     figure = new_figure(8, 1.2 + 0.35 * count)
     axes = figure.add_subplot()
     axes.barh(range(count), seconds, color=COLOURS[0])
-    axes.set_yticks(range(count), found.titles)
+    axes.set_yticks(range(count), told_apart(found.names))
     axes.invert_yaxis()
     if max(seconds) > 50 * max(min(seconds), 1e-6):
         axes.set_xscale("log")

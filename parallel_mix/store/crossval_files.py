@@ -45,6 +45,7 @@ class StoredComparison:
     classes: list[str]
     y: np.ndarray
     tests: np.ndarray
+    identity: str  # of data and settings
 
     @property
     def errors(self) -> np.ndarray:
@@ -52,12 +53,9 @@ class StoredComparison:
         return np.stack([method.errors for method in self.methods])
 
     @property
-    def titles(self) -> list[str]:
-        """Of the classifiers, each once."""
-        found = [method.title for method in self.methods]
-        return [
-            method.name if found.count(title) > 1 else title for method, title in zip(self.methods, found, strict=True)
-        ]
+    def names(self) -> list[tuple[str, str]]:
+        """Titles and names of the classifiers."""
+        return [(method.title, method.name) for method in self.methods]
 
 
 def read_comparison(path: Path) -> StoredComparison:
@@ -69,4 +67,4 @@ def read_comparison(path: Path) -> StoredComparison:
     groups = tree["methods"]
     methods = [StoredMethod.from_tree(groups[key], times[key]) for key in sorted(groups)]
     classes = [str(name, "utf-8") for name in tree["classes"]]
-    return StoredComparison(Path(source).stem, methods, classes, tree["y"], tree["tests"])
+    return StoredComparison(Path(source).stem, methods, classes, tree["y"], tree["tests"], str(tree["@identity"]))

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import wilcoxon
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -25,6 +28,7 @@ from parallel_mix.evaluate.significance import not_worse, probability_not_worse
 from parallel_mix.evaluate.tables import FORMATS, table_of, written
 from parallel_mix.evaluate.units import ExamRecipe
 from parallel_mix.kernels.spectrum import definite
+from parallel_mix.models.neighbour_classifiers import VectorKNNClassifier
 from tests.conftest import blobs
 
 X = blobs(120, 3, 4)
@@ -80,7 +84,7 @@ def bare_loop(make: Any, grid: list[dict[str, Any]], inputs: Any, protocol: Prot
 
 
 def test_nested_cross_validation_is_the_bare_loop() -> None:
-    S = similarities_of(D, "")
+    S = similarities_of(D)
     cases = {
         "knn": (
             KNNClassifier,
@@ -169,21 +173,86 @@ def test_python_says_what_is_wrong() -> None:
         ((["knn"], D * np.nan, Y), "finite"),
         (([("knn", {"neighbours": [1]})], D, Y), "has no parameter 'neighbours'"),
         (([("knn", {"n_neighbors": []})], D, Y), "has no value"),
+        ((["svm-rbf"], D, Y), "takes vectors"),
+        (([], D, Y), "no classifier to compare"),
+        ((["knn"], -D, Y), "Negative"),
     ):
         with pytest.raises(InputError, match=words):
             crossval(*arguments)
+    with pytest.raises(InputError, match="no conversion"):
+        crossval(["knn"], D, Y, conversion="bond")
     with pytest.raises(InputError, match="no kind"):
         crossval(["knn"], D, Y, kind="letters")
     with pytest.raises(InputError, match="All rows are of one class"):
         crossval(["knn"], D, np.zeros(120))
 
 
+def test_settings_out_of_limits_are_refused_before_the_first_fit() -> None:
+    cases = (("knn", {"n_neighbors": [0, 3]}), ("knn", {"n_neighbors": [2.5]}), ("sda-joint", {"zeta": [0.1, 7.0]}))
+    for name, grid in (*cases, ("kri-knn", {"ridge": [-1.0, 1.0]}), ("svm-clip", {"C": [0.0]})):
+        with pytest.raises(InputError, match="must be a"):
+            crossval([(name, grid)], D, Y, SHORT)
+    with pytest.raises(ValueError, match="n_neighbors must be"):
+        KNNClassifier(3).fit(D, Y).predict_settings(D, [{"n_neighbors": 0}])
+
+
+def test_estimators_get_the_kind_that_they_take() -> None:
+    from parallel_mix import HLMClassifier, SimilaritySVC
+
+    pairs = (
+        ("knn", KNNClassifier(), {"n_neighbors": [1, 3]}),
+        ("svm-clip", SimilaritySVC(), {"C": [1.0]}),
+        ("hlm-vsh", HLMClassifier(), {"n_components": [1, 3]}),
+    )
+    for name, estimator, grid in pairs:
+        named, given = (crossval([(one, grid)], D, Y, SHORT).errors for one in (name, estimator))
+        np.testing.assert_array_equal(named, given)
+    square = np.random.default_rng(0).normal(size=(60, 60))
+    wider = np.column_stack([square, np.zeros(60)])
+    knn = KNeighborsClassifier(3)
+    one, other = (crossval([knn], V, NUMBERS[:60], SHORT, kind="vectors").errors for V in (square, wider))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_random_within_is_seeded() -> None:
+    forest = make_pipeline(StandardScaler(), RandomForestClassifier(3))
+    found = [crossval([forest], X, Y, SHORT, kind="vectors").errors for _ in range(2)]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_grid_keeps_its_order_and_takes_single_values() -> None:
+    assert list(with_grid(METHODS["svm-knn-clip"], {"n_neighbors": [2]}).grid) == ["n_neighbors", "C"]
+    costs = np.array([[0.0, 1.0, 1.0], [5.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
+    found = crossval(
+        [("sda-bayesian", {"costs": costs, "n_neighbors": [8, 16]}), ("svm-clip", {"change": "flip"})], D, Y, SHORT
+    )
+    assert np.isfinite(found.errors).all()
+    twice = crossval([SVC(C=1e-3), SVC(C=10.0)], X, Y, SHORT, kind="vectors")
+    assert twice.table().count("SVC (") == 2
+
+
+def test_a_stratified_test_part_may_be_empty_and_is_refused() -> None:
+    y = np.repeat(np.arange(30), 2)
+    with pytest.raises(InputError, match="cannot be divided"):
+        crossval(["knn"], D[:60, :60], y, Protocol(partitions=2, folds=3, stratified=True))
+
+
+def test_vectors_are_searched_alike_whatever_else_is_asked() -> None:
+    V = np.random.default_rng(0).integers(0, 4, (150, 3)).astype(float)
+    y = np.random.default_rng(1).integers(0, 3, 150)
+    model = VectorKNNClassifier().fit(V[:100], y[:100])
+    alone = [model.predict_settings(V[100:], [{"n_neighbors": k}])[0] for k in (1, 5, 128)]
+    np.testing.assert_array_equal(model.predict_settings(V[100:], [{"n_neighbors": k} for k in (1, 5, 128)]), alone)
+    distances = KNNClassifier(5, input="distances").fit(cdist(V[:100], V[:100]), y[:100])
+    np.testing.assert_array_equal(distances.predict(cdist(V[100:], V[:100])), alone[1])
+
+
 def test_conversions() -> None:
-    S = similarities_of(np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 4.0], [0.0, 4.0, 0.0]]), "")
+    S = similarities_of(np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 4.0], [0.0, 4.0, 0.0]]))
     np.testing.assert_allclose(S, [[0.5, 0.5, 0.5], [0.5, 0.5, 0.25], [0.5, 0.25, 0.5]])
     np.testing.assert_allclose(distances_of(np.array([[1.0, 0.4], [0.4, 1.0]]), "bound"), [[0, 0.6], [0.6, 0]])
     np.testing.assert_allclose(distances_of(np.array([[1.0, 0.0], [0.5, 1.0]]), "inverse"), [[0, 1000], [2, 0]])
-    np.testing.assert_allclose(similarities_of(np.zeros((2, 2)), ""), 1.0)
+    np.testing.assert_allclose(similarities_of(np.zeros((2, 2))), 1.0)
 
 
 def test_significance() -> None:

@@ -58,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "mine.py").write_text(OWN)
     (path / "grid.toml").write_text('[knn]\nn_neighbors = [1, 3]\n["mine:Moody"]\nmood = ["good", "bad"]\n')
     (path / "odd.toml").write_text("[knn]\nneighbours = [1, 3]\n")
+    (path / "zero.toml").write_text("[knn]\nn_neighbors = [0, 1]\n")
     (path / "other.toml").write_text("[svm-clip]\nC = [1.0]\n")
     return path
 
@@ -153,14 +154,74 @@ def test_a_classifier_that_fails_is_told_and_the_others_finish(folder: Path, tmp
     with h5py.File(out) as file:
         assert np.isfinite(file["crossval/methods/001/errors"][:]).all()
         assert np.isnan(file["crossval/methods/000/errors"][:]).all()
-    again = parallel_mix(*words, "--force", "--grid", tmp_path / "bad.toml", "--only-task", number[1], **more)
+    again = parallel_mix(*words, "--grid", tmp_path / "bad.toml", "--only-task", number[1], **more)
     assert again.returncode == 1
     assert re.search("not today|which is no class", again.stderr)
     done = parallel_mix(*words[:4], "--classifiers", "mine:Moody,knn-vectors", *SMALL, "--force", **more)
     assert done.returncode == 0, done.stderr
 
 
+def test_which_rows_have_a_class_is_in_the_checkpoint(tmp_path: Path) -> None:
+    rows, y = blobs(900, 6, 9), np.arange(450) % 4
+    nothing = np.full(450, -1.0) * np.nan
+    np.savez(tmp_path / "D.npz", distances=cdist(rows, rows), y=np.r_[y, nothing], other=np.r_[nothing, y])
+    words = ["crossval", tmp_path / "D.npz", "-o", tmp_path / "R.h5", "--classifiers", "svm-features-rbf,sda"]
+    command = [BIN / "parallel-mix", *words, "--checkpoint-every", "0"]
+    process = subprocess.Popen(list(map(str, command)), env=environment(), stderr=subprocess.DEVNULL)
+    while not (tmp_path / "R.h5.checkpoint").exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.terminate()
+    process.wait()
+    done = parallel_mix(*words, "--labels", "other")
+    assert done.returncode == 2
+    assert "belongs to another run: the classes differ" in done.stderr
+
+
+def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
+    words = ["--classifiers", "knn,hlm-kernel,svm-features-rbf", *SMALL]
+    assert parallel_mix("crossval", folder / "D.h5", "-o", tmp_path / "R.h5", *words).returncode == 0
+    for where in ("one", "two"):
+        done = parallel_mix("plot", tmp_path / "R.h5", "-o", tmp_path / where, "--format", "png")
+        assert done.returncode == 0, done.stderr
+    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    confusions = {f"confusion-{name}.png" for name in ("knn", "hlm-kernel", "svm-features-rbf")}
+    assert set(found) == {"errors.png", "settings.png", "times.png", "efficiency.png"} | confusions
+    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+
+
+def test_a_papers_table_again(tmp_path: Path) -> None:
+    r = np.random.default_rng(0)
+    points = blobs(60, 3, 3, seed=2)
+    (tmp_path / "data").mkdir()
+    S = np.exp(-cdist(points, points))
+    np.savez(tmp_path / "data" / "voting.npz", S=S, y=r.integers(0, 2, 60))
+    listed = parallel_mix("paper", "--list", "--data", tmp_path / "data")
+    assert "protein (not there)" in listed.stdout
+    words = ["paper", "sda-table-2", "--data", tmp_path / "data", "-o", tmp_path / "out", "--folds", "2"]
+    assert parallel_mix(*words, "--partitions", "2", "--dry-run").returncode == 0
+    assert not (tmp_path / "out").exists()
+    done = parallel_mix(*words, "--partitions", "2", backend="mpi2")
+    assert done.returncode == 0, done.stderr
+    assert "| k-NN | voting |" in done.stdout
+    assert (tmp_path / "out" / "sda-table-2.md").read_text() == done.stdout
+    again = parallel_mix(*words, "--partitions", "2")
+    assert "is there already" in again.stderr
+    assert again.stdout == done.stdout
+    other = parallel_mix(*words, "--partitions", "1")
+    assert other.stdout != done.stdout
+    for bad, sentence in ((["paper"], "are needed; --list"), (["paper", "x", *words[2:]], "There is no table 'x'")):
+        refused = parallel_mix(*bad)
+        assert refused.returncode == 2
+        assert sentence in refused.stderr
+    empty = parallel_mix("paper", "sda-table-2", "--data", tmp_path, "-o", tmp_path / "o")
+    assert "has none of the table's data" in empty.stderr
+
+
 BAD = {
+    "no neighbour": (
+        ["D.h5", "--classifiers", "knn", "--grid", "zero.toml"],
+        "n_neighbors must be a whole number, at least 1",
+    ),
     "no such classifier": (["D.h5", "--classifiers", "knnn"], "no classifier 'knnn'.* Perhaps knn?"),
     "no module": (["D.h5", "--classifiers", "nowhere:Class"], "cannot be imported"),
     "no class": (["D.h5", "--classifiers", "mine:Other"], "has no class 'Other'"),
@@ -175,8 +236,8 @@ BAD = {
     "no classes": (["none.npz", "--classifiers", "knn"], "has no array 'y'"),
     "few rows": (["few.npz", "--classifiers", "knn"], "10 folds of 2 training rows"),
     "negative": (["minus.npz", "--classifiers", "knn"], "distances are not negative"),
-    "vectors for distances": (["V.npz", "--classifiers", "hlm-vsh"], "takes distances, and .* holds vectors"),
-    "distances for vectors": (["D.h5", "--classifiers", "svm-rbf"], "takes vectors, and .* holds distances"),
+    "vectors for distances": (["V.npz", "--classifiers", "hlm-vsh"], "takes distances, and the input holds vectors"),
+    "distances for vectors": (["D.h5", "--classifiers", "svm-rbf"], "takes vectors, and the input holds distances"),
     "no conversion": (["S.npz", "--kind", "similarities", "--classifiers", "hlm-vsh"], "--from-similarity bound"),
     "conversion of nothing": (["D.h5", "--classifiers", "knn", "--from-similarity", "bound"], "is for similarities"),
     "test share": (["D.h5", "--classifiers", "knn", "--test", "1.5"], "between 0 and 1"),
