@@ -5,6 +5,7 @@ An exception of a classifier is a value: the fold is reported and the others go 
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
 import warnings
@@ -40,6 +41,15 @@ class Exam:
         self.rows: RowsData = recipe.rows.load()
         self.methods, self.protocol = recipe.methods, recipe.protocol
         self._partition: Partition | None = None
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Load compiled code, and make the kinds of matrices, once: before processes are forked from this one."""
+        few = np.concatenate([np.flatnonzero(self.rows.y == k)[:3] for k in range(2)])
+        for method in self.methods:
+            if method.where.startswith("parallel_mix."):
+                with contextlib.suppress(Exception):  # whatever it is will be told of the fold that it concerns
+                    list(predictions(self.rows, method, method.settings[:2], few, few[:2]))
 
     def partition(self, number: int) -> Partition:
         """Partition `number`; the last one is at hand."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,20 +101,24 @@ def survey(matrix: Array | StoredMatrix, path: Path) -> Survey:
     sha = hashlib.sha256(repr((n, m)).encode())
     lowest, place, highest, diagonal, at = np.inf, (0, 0), -np.inf, 0.0, 0
     step = max(ENTRIES_AT_ONCE // max(m, 1), 1)
-    for a in range(0, n, step):
-        rows = np.ascontiguousarray(matrix[a : a + step])
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(rows.sum()):
-                check_finite(rows, path, first_row=a)
-        sha.update(rows.data)
-        k = int(rows.argmin())
-        if rows.flat[k] < lowest:
-            lowest, place = float(rows.flat[k]), (a + k // m, k % m)
-        highest = max(highest, float(rows.max()))
-        if n == m:
-            own = np.abs(np.diagonal(rows, a))
-            if len(own) and own.max() > diagonal:
-                diagonal, at = float(own.max()), a + int(own.argmax())
+    with ThreadPoolExecutor(1) as beside:  # the digest is half of the work, and leaves the interpreter to the rest
+        hashed: Future[None] | None = None
+        for a in range(0, n, step):
+            rows = np.ascontiguousarray(matrix[a : a + step])
+            if hashed is not None:
+                hashed.result()
+            hashed = beside.submit(sha.update, rows.data)
+            with np.errstate(over="ignore", invalid="ignore"):
+                if not np.isfinite(rows.sum()):
+                    check_finite(rows, path, first_row=a)
+            k = int(rows.argmin())
+            if rows.flat[k] < lowest:
+                lowest, place = float(rows.flat[k]), (a + k // m, k % m)
+            highest = max(highest, float(rows.max()))
+            if n == m:
+                own = np.abs(np.diagonal(rows, a))
+                if len(own) and own.max() > diagonal:
+                    diagonal, at = float(own.max()), a + int(own.argmax())
     return Survey(sha.hexdigest(), lowest, place, highest, diagonal, at)
 
 
