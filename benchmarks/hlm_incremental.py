@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
@@ -19,6 +20,7 @@ from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_m
 from parallel_mix.models.squares import HeldSquare
 
 FIRST, MORE, SAMPLES = 4, 2, 4
+COLOURS = ("#0072B2", "#E69F00", "#009E73")
 PARTITIONS = 5
 
 
@@ -113,10 +115,17 @@ def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, 
 def main() -> None:
     """A table a data set."""
     folder = Path(sys.argv[1])
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    panels = iter(figure.subplots(1, 3))
     for name, read in (("voting", voting), ("standin_corel1k_imagery", imagery), ("Mirex size, at random", mirex_size)):
         D, y = read(folder)
         found = [one_partition(D, y, seed) for seed in range(PARTITIONS)]
         errors, seconds = (np.mean([part[k] for part in found], axis=0) for k in (0, 1))
+        axes = next(panels)
+        for scheme, row, colour in zip(("I", "II", "retraining"), errors, COLOURS, strict=True):
+            axes.plot(row, "o-", color=colour, label=scheme)
+        axes.set(title=f"{name}, {len(y):,} rows", xlabel="learning round", ylabel="error, %")
+        axes.legend(frameon=False)
         print(f"\n{name}, {len(y):,} rows, mean of {PARTITIONS} partitions\n")
         print("| scheme | " + " | ".join(f"round {k}" for k in range(9)) + " | s | retraining takes |")
         print("|---" * 12 + "|")
@@ -126,6 +135,7 @@ def main() -> None:
                 f"| {scheme} | " + " | ".join(f"{value:.1f}" for value in row) + f" | {took:.2f} | {ratio} |",
                 flush=True,
             )
+    figure.savefig(Path(__file__).parent / "figure-1.png", dpi=80)
 
 
 if __name__ == "__main__":
