@@ -18,7 +18,8 @@ from parallel_mix.errors import InputError, LostRanksError, ParallelMixError, St
 def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], needs: str) -> None:
     """Call `work` with the backend the options ask for; the other ranks of an MPI job serve it meanwhile.
 
-    All ranks import the module that the work `needs` while MPI starts; later they would wait for each other.
+    All ranks import the module that the work `needs`, and load its compiled code, while MPI starts; later they would
+    wait for each other.
     """
     from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_rank, launched_size
     from parallel_mix.launch.rank_checks import refuse_lone_copies
@@ -39,7 +40,7 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], need
     stop.listen()
     if name == "mpi":
         import_module("parallel_mix.launch.job")
-        import_module(needs)
+        getattr(import_module(needs), "warm_up", lambda: None)()
         _run_on_mpi(options, stop, work)
         return
     if launched_by_mpi() and launched_size() > 1:

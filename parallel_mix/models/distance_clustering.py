@@ -279,6 +279,15 @@ def best_of_state(state: State | None) -> dict[tuple[int, int], Found]:
 vars_of_found = ("loss", "restart", "medoids", "labels")
 
 
+def warm_up() -> None:
+    """Load compiled code, which takes some tenths of a second: each rank for itself, while all start."""
+    for kind in (np.float32, np.float64):
+        D = np.ones((4, 4), dtype=kind) - np.eye(4, dtype=kind)
+        group = Group(D, np.ones(4))
+        if is_symmetric(D):
+            labels_by(group, "vsh", best_of_starts(group, "vsh", 2, random_starts(4, 2, [0], 0, 2))[2])
+
+
 def check_counts(counts: Sequence[int], n: int) -> None:
     """Refuse numbers of clusters that cannot be."""
     bad = [k for k in counts if not 1 <= k <= n]
