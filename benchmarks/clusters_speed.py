@@ -20,7 +20,8 @@ from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.kernels.vertex_substitution import steps_of, substitute
-from parallel_mix.models.hlm import KERNEL, HlmSettings, fit_hlm
+from parallel_mix.models.hlm import fit_hlm
+from parallel_mix.models.hlm_model import KERNEL, HlmSettings
 from parallel_mix.models.squares import HeldSquare
 
 BIN = Path(sys.executable).parent

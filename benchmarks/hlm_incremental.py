@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hlm import HlmModel, HlmSettings, fit_hlm
+from parallel_mix.models.hlm import fit_hlm
 from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm_model import HlmModel, HlmSettings
 from parallel_mix.models.squares import HeldSquare
 
 FIRST, MORE, SAMPLES = 4, 2, 4

@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parallel_mix.backends.base import Backend
-from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.evaluate.crossval import Comparison, Marks, compare
 from parallel_mix.evaluate.data import KINDS, RowsRecipe
@@ -26,10 +23,9 @@ from parallel_mix.launch.job import Job
 from parallel_mix.launch.matrix_job import identity_of_function
 from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
-from parallel_mix.store.crossval_files import read_comparison
-from parallel_mix.store.results import is_result, write_tree
+from parallel_mix.store.results import write_tree
 from parallel_mix.store.stored_matrix import holds
-from parallel_mix.store.tables import Selection, Table, digest
+from parallel_mix.store.tables import Selection, Table
 
 
 def protocol_of(options: Any) -> Protocol:
@@ -275,41 +271,3 @@ def check_classifiers(options: Any) -> None:
     protocol_of(options)
     if options.kind not in (None, *KINDS):
         raise InputError(f"There is no kind {options.kind!r}: use {', '.join(KINDS)}.")
-
-
-def is_that(path: Path, identity: str) -> bool:
-    """True of a result of the same data and settings in which no fold failed."""
-    if not is_result(path):
-        return False
-    found = read_comparison(path)
-    return found.identity == identity and not any(method.failures for method in found.methods)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgainOptions(CommonOptions):
-    """What a comparison needs to know of its options, where these are not those of `crossval`."""
-
-    input: Path
-    from_similarity: str | None = None
-    symmetrize: bool = False
-
-
-def compare_again(
-    options: Any, backend: Backend, output: Path, table: Table, source: Any, methods: Sequence[Method]
-) -> None:
-    """A comparison of one data set of a paper's table."""
-    common = {item.name: getattr(options, item.name) for item in fields(CommonOptions)}
-    one = AgainOptions(
-        **{**common, "output": output, "force": True}, input=table.path, from_similarity=source.conversion
-    )
-    protocol = Protocol(options.partitions, folds=options.folds, seed=options.seed)
-    with Job("crossval", one, backend, Selection(source.dataset, labels="y", kind="matrix")) as job:
-        job.digest = digest(table)
-        comparison = CrossvalJob(job, table, source.kind, tuple(methods), protocol)
-        if not options.force and output.exists() and is_that(output, comparison.identity):
-            job.progress.say(f"{output} is there already.")
-            return
-        if options.dry_run:
-            job.progress.say(f"{table.path.stem}: {comparison.intention()}")
-            return
-        comparison.run()

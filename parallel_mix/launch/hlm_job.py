@@ -14,17 +14,8 @@ import numpy as np
 from parallel_mix.errors import InputError
 from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
 from parallel_mix.launch.job import Job
-from parallel_mix.models.hlm import (
-    FIELDS,
-    KERNEL,
-    LARGEST_SHAPE,
-    HlmFit,
-    HlmModel,
-    HlmSettings,
-    check_classes,
-    check_settings,
-    fit_hlm,
-)
+from parallel_mix.models.hlm import HlmFit, check_classes, fit_hlm
+from parallel_mix.models.hlm_model import FIELDS, KERNEL, LARGEST_SHAPE, HlmModel, HlmSettings, check_settings
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.progress import plural
 from parallel_mix.store.results import write_tree

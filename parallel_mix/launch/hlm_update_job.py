@@ -15,8 +15,9 @@ from parallel_mix.launch.clusters_job import check_distances
 from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, tell
 from parallel_mix.launch.hlm_prediction_job import names_across, places_of
 from parallel_mix.launch.job import Job
-from parallel_mix.models.hlm import HlmFit, HlmModel, HlmSettings, fit_hlm
+from parallel_mix.models.hlm import HlmFit, fit_hlm
 from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm_model import HlmModel, HlmSettings
 from parallel_mix.models.hlm_prediction import model_from_tree
 from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from parallel_mix.backends.base import Backend
+from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError
+from parallel_mix.evaluate.methods import Method
 from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, PaperTable, Source, beside
+from parallel_mix.evaluate.partitions import Protocol
+from parallel_mix.launch.crossval_job import CrossvalJob
+from parallel_mix.launch.job import Job
 from parallel_mix.store.array_files import read_npz
 from parallel_mix.store.crossval_files import read_comparison
+from parallel_mix.store.results import is_result
 from parallel_mix.store.stored_matrix import survey
-from parallel_mix.store.tables import Selection, Table
+from parallel_mix.store.tables import Selection, Table, digest
 
 
 def listing(folder: Path | None) -> str:
@@ -54,3 +63,41 @@ def compared(table: PaperTable, results: dict[str, Path]) -> str:
             if len(known):
                 ours[method.name, data] = float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0
     return f"## {table.title}\n\n{beside(table, ours)}"
+
+
+def is_that(path: Path, identity: str) -> bool:
+    """True of a result of the same data and settings in which no fold failed."""
+    if not is_result(path):
+        return False
+    found = read_comparison(path)
+    return found.identity == identity and not any(method.failures for method in found.methods)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainOptions(CommonOptions):
+    """What a comparison needs to know of its options, where these are not those of `crossval`."""
+
+    input: Path
+    from_similarity: str | None = None
+    symmetrize: bool = False
+
+
+def compare_again(
+    options: Any, backend: Backend, output: Path, table: Table, source: Source, methods: Sequence[Method]
+) -> None:
+    """A comparison of one data set of a paper's table."""
+    common = {item.name: getattr(options, item.name) for item in fields(CommonOptions)}
+    one = AgainOptions(
+        **{**common, "output": output, "force": True}, input=table.path, from_similarity=source.conversion
+    )
+    protocol = Protocol(options.partitions, folds=options.folds, seed=options.seed)
+    with Job("crossval", one, backend, Selection(source.dataset, labels="y", kind="matrix")) as job:
+        job.digest = digest(table)
+        comparison = CrossvalJob(job, table, source.kind, tuple(methods), protocol)
+        if not options.force and output.exists() and is_that(output, comparison.identity):
+            job.progress.say(f"{output} is there already.")
+            return
+        if options.dry_run:
+            job.progress.say(f"{table.path.stem}: {comparison.intention()}")
+            return
+        comparison.run()

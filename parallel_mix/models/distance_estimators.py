@@ -13,7 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
-from parallel_mix.models.hlm import KERNEL, HlmModel, HlmSettings, candidate_models, check_classes, fit_hlm
+from parallel_mix.models.hlm import candidate_models, check_classes, fit_hlm
+from parallel_mix.models.hlm_model import KERNEL, HlmModel, HlmSettings
 from parallel_mix.models.squares import HeldSquare
 
 

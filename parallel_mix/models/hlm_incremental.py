@@ -17,16 +17,8 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums
 from parallel_mix.models.distance_clustering import Group, best_of_starts
-from parallel_mix.models.hlm import (
-    FIELDS,
-    HlmModel,
-    HlmSettings,
-    best_start,
-    mixture_model,
-    parts_of_state,
-    state_of_parts,
-    sums_of,
-)
+from parallel_mix.models.hlm import best_start, parts_of_state, state_of_parts
+from parallel_mix.models.hlm_model import FIELDS, HlmModel, HlmSettings, mixture_model, sums_of
 from parallel_mix.models.run import HowFar, QuietRun, Run
 from parallel_mix.models.tiles import work_off
 

@@ -11,7 +11,7 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums
-from parallel_mix.models.hlm import FIELDS, HlmModel
+from parallel_mix.models.hlm_model import FIELDS, HlmModel
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.tiles import work_off
 

@@ -12,7 +12,8 @@ from scipy.special import digamma
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.models.hlm import KERNEL, HlmFit, HlmSettings, fit_hlm, stratified_folds
+from parallel_mix.models.hlm import HlmFit, fit_hlm, stratified_folds
+from parallel_mix.models.hlm_model import KERNEL, HlmSettings
 from parallel_mix.models.squares import HeldSquare
 from tests.conftest import blobs
 

@@ -10,8 +10,9 @@ from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.kernels.hlm_mixture import ClusterSums, estimate
-from parallel_mix.models.hlm import HlmModel, HlmSettings, fit_hlm
+from parallel_mix.models.hlm import fit_hlm
 from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm_model import HlmModel, HlmSettings
 from parallel_mix.models.squares import HeldSquare
 from tests.conftest import blobs
 
