@@ -45,6 +45,9 @@ lint: install
 bench: install
 	$(BIN)/python benchmarks/hmac_speed.py
 	$(BIN)/python benchmarks/figure_5_2.py
+	$(BIN)/python benchmarks/distances_speed.py
+	$(BIN)/python benchmarks/clusters_speed.py ranks hlm
+	$(BIN)/python benchmarks/crossval_speed.py
 	$(BIN)/python benchmarks/kills.py hmac
 
 clean:

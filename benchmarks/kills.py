@@ -1,6 +1,6 @@
 """Kill a run of some twenty seconds at a random moment, resume it, compare: thirty times.
 
-python benchmarks/kills.py hmac|distances|cluster [how often]
+python benchmarks/kills.py hmac|distances|cluster|crossval [how often]
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ RUNS = {  # rows of the table and words of the command, for some twenty seconds 
     "cluster": [
         (4_000, ["cluster", "--clusters", "40,80", "--restarts", "150"]),
         (4_000, ["hlm fit", "--select", "8,16,32", "--restarts", "30"]),
+    ],
+    "crossval": [
+        (1_500, ["crossval", "--classifiers", "svm-features-rbf,sda", "--partitions", "2", "--folds", "5"]),
+        (900, ["crossval", "--classifiers", "knn,hlm-vsh,sda-bayesian,svm-clip", "--partitions", "10"]),
     ],
 }
 
@@ -92,7 +96,7 @@ def main() -> None:
                 if "mallows" in words:
                     S = signatures(n, 3, 1)
                     file["values"], file["weights"], file["offsets"] = S.values, S.weights, S.offsets
-                elif words[0] in ("cluster", "hlm fit"):
+                elif words[0] in ("cluster", "hlm fit", "crossval"):
                     X = blobs(n, 8, 12, 5)
                     file["distances"], file["y"] = cdist(X, X).astype(np.float32), np.arange(n) % 5
                 else:
