@@ -84,7 +84,7 @@ def overhead(folder: Path) -> None:
             crossval(names, D, y, protocol, backend)
 
     def bare() -> None:
-        rows = RowsData(RowsRecipe(D, "distances", y))
+        rows = RowsData(RowsRecipe(D, "distances", y, tuple(range(int(y.max()) + 1))))
         for p in range(protocol.partitions):
             partition = partition_of(y, protocol, p)
             for name in names:

@@ -54,9 +54,10 @@ def work(options: Options, backend: Backend) -> None:
 
     assert options.table is not None and options.data is not None  # noqa: S101
     table, results = paper_table(options.table), {}
+    at_hand = data_at_hand(table, options.data)
     if not options.dry_run:
         options.output.mkdir(parents=True, exist_ok=True)
-    for name in data_at_hand(table, options.data):
+    for name in at_hand:
         folder = options.output if options.output.exists() else Path()  # of a dry run
         results[name] = folder / f"{options.table}-{name}.h5"
         source = SOURCES[name]

@@ -7,6 +7,7 @@ error over the folds; of equal ones the first of the grid.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,7 @@ from parallel_mix.evaluate.methods import Method, check_kinds, method_named, wit
 from parallel_mix.evaluate.partitions import WHOLE, Protocol, check_protocol, partition_of
 from parallel_mix.evaluate.tables import table_of, told_apart, written
 from parallel_mix.evaluate.units import ExamRecipe, Task, Told, examine
+from parallel_mix.models.pairwise import is_known
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
 
 Ints = np.ndarray
@@ -76,10 +78,8 @@ class Comparison:
     marks: list[Marks]
     classes: list[Any] | None = None  # what the numbers of classes stand for
 
-    @property
-    def names(self) -> list[str]:
-        """Of the classifiers."""
-        return [marks.method.name for marks in self.marks]
+    def __repr__(self) -> str:
+        return self.table()
 
     @property
     def errors(self) -> np.ndarray:
@@ -206,17 +206,18 @@ def crossval(
     backend: Backend | None = None,
     *,
     kind: str = "distances",
-    conversion: str = "inverse",
+    conversion: str | None = None,
 ) -> Comparison:
     """Compare classifiers by nested cross-validation, on all cores by default.
 
     An estimator is a name (README has the list), a scikit-learn classifier, or a pair of one and its grid. `data` is
     a square matrix of distances or similarities, or rows of numbers, as `kind` says; `conversion` makes distances of
-    similarities: "bound" (the largest less S) or "inverse" (1/S).
+    similarities: "bound" (the largest less S) or "inverse" (1/S). Of a classifier that fails there is a warning.
     """
     if kind not in KINDS:
         raise InputError(f"There is no kind {kind!r}: use {', '.join(KINDS)}.")
-    if conversion not in CONVERSIONS:
+    estimators = [estimators] if isinstance(estimators, str) else estimators
+    if conversion not in (None, *CONVERSIONS):
         raise InputError(f"There is no conversion {conversion!r}: use {', '.join(CONVERSIONS)}.")
     if not len(estimators):
         raise InputError("There is no classifier to compare.")
@@ -227,21 +228,43 @@ def crossval(
         )
     if kind != "vectors" and values.shape[0] != values.shape[1]:
         raise InputError(f"{kind} of {values.shape[0]} x {values.shape[1]} are no square matrix.")
+    known = is_known(y)
+    if not known.all():
+        raise InputError(f"{int((~known).sum())} rows have no class: leave them out.")
     names, numbers = np.unique(np.asarray(y), return_inverse=True)
-    protocol = protocol or Protocol()
+    protocol = Protocol() if protocol is None else protocol
+    if not isinstance(protocol, Protocol):
+        raise InputError(
+            f"protocol must be a Protocol(partitions=, test=, folds=, stratified=, seed=), not {protocol!r}."
+        )
     check_protocol(numbers, protocol)
     methods = tuple(_method_of(estimator) for estimator in estimators)
     check_kinds(methods, kind)
-    if kind == "distances" and (values < 0).any():
-        raise InputError("Negative values in data passed as distances.")
-    recipe = ExamRecipe(RowsRecipe(values, kind, numbers, conversion), methods, protocol)
+    if kind == "distances" and ((values < 0).any() or np.abs(np.diagonal(values)).max() > 1e-6 * values.max()):
+        raise InputError("Negative values, or a diagonal that is not 0, in data passed as distances (kind=).")
+    needs = [method.name for method in methods if method.takes == "distances"]
+    if kind == "similarities" and needs and conversion is None:
+        raise InputError(f"{needs[0]} takes distances: say how they are made, conversion='bound' or 'inverse'.")
+    rows = RowsRecipe(values, kind, numbers, tuple(names.tolist()), conversion or "inverse")
     with SerialBackend() if backend is None else contextlib.nullcontext(backend) as used:
-        return replace(compare(recipe, used), classes=list(names))
+        found = replace(compare(ExamRecipe(rows, methods, protocol), used), classes=names.tolist())
+    for marks in found.marks:
+        if marks.failures:
+            (p, fold), text = next(iter(marks.failures.items()))
+            where = f"partition {p}, " + ("the whole training part" if fold == WHOLE else f"fold {fold}")
+            warnings.warn(
+                f"{marks.method.name} failed in {len(marks.failures)} folds or refits (see its `failures`), first in "
+                f"{where}:\n{text}",
+                stacklevel=2,
+            )
+    return found
 
 
 def _method_of(estimator: Any) -> Method:
     if isinstance(estimator, str):
         return method_named(estimator)
+    if isinstance(estimator, type):
+        raise InputError(f"{estimator.__name__} is a class: give one of it, {estimator.__name__}().")
     made, grid = estimator if isinstance(estimator, tuple) else (estimator, {})
     if isinstance(made, str):
         return with_grid(method_named(made), grid)

@@ -24,7 +24,8 @@ class RowsRecipe:
 
     matrix: Square | Any
     kind: str
-    y: Ints
+    y: Ints  # numbers of classes
+    names: tuple[Any, ...]  # what they stand for
     conversion: str = "inverse"  # or bound: the largest less S
 
     def load(self) -> RowsData:
@@ -36,7 +37,7 @@ class RowsData:
 
     def __init__(self, recipe: RowsRecipe) -> None:
         self._recipe = recipe
-        self.y = recipe.y
+        self.y, self.names = recipe.y, np.array(recipe.names)
         n = recipe.matrix.shape[0]
         whole = recipe.matrix[slice(0, n)]
         self._kinds = {recipe.kind: np.ascontiguousarray(whole, dtype=np.float64)}

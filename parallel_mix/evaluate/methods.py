@@ -189,9 +189,9 @@ def check_kinds(methods: Sequence[Method], kind: str) -> None:
     """Refuse classifiers that rows of this kind are nothing for."""
     for method in methods:
         if method.takes != ANYTHING and (method.takes == "vectors") != (kind == "vectors"):
+            hint = " Distances of vectors are made by `parallel-mix distances`." if kind == "vectors" else ""
             raise InputError(
-                f"{method.name} takes {method.takes}, and the input holds {kind} (--kind says what it is). Distances "
-                "of vectors are made by `parallel-mix distances`."
+                f"{method.name} takes {method.takes}, and the input holds {kind} (--kind says what it is).{hint}"
             )
 
 

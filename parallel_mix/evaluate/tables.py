@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.evaluate.significance import not_worse
+from parallel_mix.evaluate.significance import LEAST, not_worse
 
 FORMATS = ("text", "markdown", "latex", "csv")
 
@@ -38,6 +38,7 @@ class ErrorTable:
     rows: list[str]
     columns: list[str]
     cells: dict[tuple[str, str], Cell]
+    partitions: int = LEAST  # of the data set that has fewest
 
 
 def cells_of(titles: Sequence[str], errors: np.ndarray) -> dict[str, Cell]:
@@ -64,7 +65,8 @@ def table_of(parts: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> ErrorTab
     for name, titles, errors in parts:
         rows |= dict.fromkeys(titles)
         cells |= {(title, name): cell for title, cell in cells_of(titles, errors).items()}
-    return ErrorTable(list(rows), [name for name, _, _ in parts], cells)
+    fewest = min(errors.shape[1] for _, _, errors in parts)
+    return ErrorTable(list(rows), [name for name, _, _ in parts], cells, fewest)
 
 
 def written(table: ErrorTable, form: str) -> str:
@@ -90,9 +92,10 @@ def _as_text(table: ErrorTable) -> str:
     lines = [["classifier", *table.columns], *_grid(table, ("", " *"))]
     widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
     shown = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return (
-        "\n".join([*shown, "", "error in %, mean (sd) over the partitions; * best, or not significantly worse"]) + "\n"
-    )
+    legend = "error in %, mean (sd) over the partitions; * best, or not significantly worse"
+    if table.partitions < LEAST:
+        legend += f" (with fewer than {LEAST} partitions nothing can be)"
+    return "\n".join([*shown, "", legend]) + "\n"
 
 
 def _as_markdown(table: ErrorTable) -> str:

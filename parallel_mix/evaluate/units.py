@@ -105,7 +105,7 @@ def examine_fold(exam: Exam, task: Task, fold: int) -> Told:
 
 def predictions(
     rows: RowsData, method: Method, settings: Sequence[Setting], train: Ints, test: Ints, seed: int = 0
-) -> Iterator[tuple[list[int], Ints | Exception]]:
+) -> Iterator[tuple[list[int], Ints | BaseException]]:
     """Which settings, and the numbers of classes that they tell (settings, test rows), or what they raised."""
     y = rows.y[train]
     if (y == y[0]).all():  # nothing to tell apart here
@@ -131,8 +131,10 @@ def predictions(
                     estimator.fit_checked(inner, y)
                     yield which, estimator.predict_settings(new, [settings[k] for k in which])
                 else:
-                    yield which, sane(estimator.fit(inner, y).predict(new), y, len(test))[None]
-        except Exception as error:
+                    told = estimator.fit(inner, rows.names[y]).predict(new)
+                    yield which, sane(told, rows.names, np.unique(y), len(test))[None]
+        except (Exception, SystemExit) as error:
+            error.add_note(f"with the settings {settings[which[0]]}" if settings[which[0]] else "with its own settings")
             yield which, error
 
 
@@ -155,12 +157,15 @@ def grouped(method: Method, settings: Sequence[Setting]) -> list[tuple[list[int]
     ]
 
 
-def sane(predicted: Any, y: Ints, count: int) -> Ints:
-    """Predictions that are classes, one a row; or what is wrong with them."""
+def sane(predicted: Any, names: np.ndarray, shown: Ints, count: int) -> Ints:
+    """Predictions of classes by name, one a row, as numbers; or what is wrong with them."""
     found = np.asarray(predicted)
     if found.shape != (count,):
         raise ValueError(f"predict() returned an array of shape {found.shape} for {count} rows.")
-    strange = ~np.isin(found, y)
-    if strange.any():
-        raise ValueError(f"predict() returned {found[strange][0]!r}, which is no class it was shown: {np.unique(y)}.")
-    return found.astype(np.int64)
+    number = {name: k for k, name in zip(shown.tolist(), names[shown].tolist(), strict=True)}
+    strange = [value for value in found.tolist() if value not in number]
+    if strange:
+        raise ValueError(
+            f"predict() returned {strange[0]!r}, which is no class it was shown: {', '.join(map(str, number))}."
+        )
+    return np.array([number[value] for value in found.tolist()], dtype=np.int64)

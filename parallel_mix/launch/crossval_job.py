@@ -69,7 +69,9 @@ def kind_of_input(options: Any) -> str:
 
 def selection_of(options: Any, kind: str) -> Selection:
     """What is read of the input."""
-    dataset = options.dataset or {"distances": "distances", "similarities": "S", "vectors": "X"}[kind]
+    usual = {"distances": "distances", "similarities": "S", "vectors": "X"}[kind]
+    there = [name for name in (usual, "X") if holds(options.input, name)]
+    dataset = options.dataset or (there or [usual])[0]
     table = "numbers" if kind == "vectors" else "matrix"
     return Selection(
         dataset, None, options.labels, options.row_names, table, options.columns if kind == "vectors" else None
@@ -98,6 +100,15 @@ class CrossvalJob:
         check_kinds(self.methods, self.kind)
         if self.kind == "distances":
             check_distances(self.table)
+        if self.kind == "similarities" and self.table.survey.diagonal == 0:
+            raise InputError(
+                f"All rows of {self.table.path} have the similarity 0 to themselves: these are distances (--kind)."
+            )
+        options: Any = self.job.options
+        if self.kind == "vectors" and options.symmetrize:
+            raise InputError("--symmetrize is for a matrix, and the input holds vectors (--kind).")
+        if self.kind != "vectors" and getattr(options, "columns", None):
+            raise InputError(f"--columns is for vectors, and the input holds {self.kind} (--kind).")
         needs = [m.name for m in self.methods if m.takes == "distances"]
         if self.kind == "similarities" and needs and conversion is None:
             raise InputError(
@@ -113,10 +124,11 @@ class CrossvalJob:
     def _warn_of_classes(self) -> None:
         counts = np.bincount(self.y)
         if (counts < self.protocol.folds).any():
-            fewest = int(counts.argmin())
+            fewest, small = int(counts.argmin()), int((counts < self.protocol.folds).sum())
+            others = f" ({small} of {len(counts)} classes are so small)" if small > 1 else ""
             self.job.progress.say(
                 f"class {self.names[fewest]!r} has {plural(int(counts[fewest]), 'row')}, fewer than there are folds "
-                f"({self.protocol.folds}): some are without it."
+                f"({self.protocol.folds}): some are without it{others}."
             )
         absent = [
             p for p in range(self.protocol.partitions)
@@ -152,7 +164,9 @@ class CrossvalJob:
                 values = values[self.known]
             else:
                 values = HeldSquare(np.ascontiguousarray(values.among(self.known, self.known)))
-        return ExamRecipe(RowsRecipe(values, self.kind, self.y, self.conversion), self.methods, self.protocol)
+        return ExamRecipe(
+            RowsRecipe(values, self.kind, self.y, tuple(self.names), self.conversion), self.methods, self.protocol
+        )
 
     def run(self) -> None:
         """Begin or go on, compare, write."""
@@ -205,7 +219,8 @@ class CrossvalJob:
         record["seconds"] = {f"{m:03d}": marks.seconds for m, marks in enumerate(found.marks)}
         record["refits"] = {f"{m:03d}": marks.fits for m, marks in enumerate(found.marks)}
         write_tree(job.output, "crossval", {"crossval": tree, "data": data, "run": record})
-        job.finish()
+        failed = sum(len(marks.failures) for marks in found.marks)
+        job.finish(f"finished, {plural(failed, 'fit')} failed" if failed else "finished")
 
     def _number(self, method: int, partition: int, fold: int) -> int:
         """A fold by its number, the whole training part last."""
@@ -219,7 +234,7 @@ class CrossvalJob:
             return
         m, p, fold, text = failed[0]
         raise ParallelMixError(
-            f"{plural(len(failed), 'fold')} failed, all others are in {self.job.output}. The first: "
+            f"{plural(len(failed), 'fit')} failed, all others are in {self.job.output}. The first: "
             f"{self.methods[m].name}, partition {p}, {fold_name(fold)}:\n{text.rstrip()}\nTo run it alone, here: the "
             f"same command with --only-task {self._number(m, p, fold)}."
         )
@@ -236,7 +251,7 @@ class CrossvalJob:
         train, test = exam.partition(p).rows(WHOLE if fold == folds else fold)
         method, seed = self.methods[m], self.protocol.seed
         for _, found in predictions(exam.rows, method, method.settings, train, test, seed):
-            if isinstance(found, Exception):
+            if isinstance(found, BaseException):
                 raise found
         self.job.progress.say(f"Task {number} ({method.name}, partition {p}) ran without an error.")
 

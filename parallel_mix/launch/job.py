@@ -170,9 +170,9 @@ class Job:
         write_text(self.output, text)
         self.finish()
 
-    def finish(self) -> None:
+    def finish(self, how: str = "finished") -> None:
         """The result is there."""
-        self.run.finish()
+        self.run.finish(how)
         self._kept = None  # what fails from now on does not concern the run
         self.progress.say(f"{self.output} written after {clock(time.monotonic() - self._began)}.")
 

@@ -52,7 +52,7 @@ def _draw_errors(found: StoredComparison) -> Any:
         axes.plot(known, k + random.uniform(-0.18, 0.18, len(known)), "o", color=COLOURS[0], markersize=3.5, alpha=0.7)
         axes.plot(known.mean(), k, "D", color=COLOURS[5], markersize=5)
     axes.set_yticks(range(count), told_apart(found.names))
-    axes.invert_yaxis()
+    axes.set_ylim(count - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"error in the test rows of each of {errors.shape[1]} partitions, % (diamond: mean)")
     axes.set_title(f"{found.name}: {len(found.y):,} rows, {len(found.classes)} classes")
@@ -85,7 +85,8 @@ def _draw_confusion(found: StoredComparison, method: StoredMethod) -> Any:
     known = told >= 0
     counts = np.zeros((G, G))
     np.add.at(counts, (truth[known], told[known]), 1)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    some = counts.sum(axis=1, keepdims=True) > 0  # classes that have test rows
+    shares = np.where(some, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), np.nan)
     size = 3.2 + 0.35 * min(G, MOST_CLASSES)
     figure = new_figure(size + 1, size)
     axes = figure.add_subplot()
@@ -99,7 +100,15 @@ def _draw_confusion(found: StoredComparison, method: StoredMethod) -> Any:
         for i in range(G):
             for j in range(G):
                 colour = "white" if shares[i, j] > 0.55 else "black"
-                axes.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", fontsize=8, color=colour)
+                axes.text(
+                    j,
+                    i,
+                    f"{100 * shares[i, j]:.0f}" if some[i] else "-",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color=colour,
+                )
     axes.set_xlabel("told")
     axes.set_ylabel("true")
     axes.set_title(f"{method.title}: all partitions together", fontsize=10)
@@ -111,11 +120,13 @@ def _draw_times(found: StoredComparison) -> Any:
     seconds = [method.seconds.mean() for method in found.methods]
     figure = new_figure(8, 1.2 + 0.35 * count)
     axes = figure.add_subplot()
-    axes.barh(range(count), seconds, color=COLOURS[0])
+    axes.plot(seconds, range(count), "o", color=COLOURS[0])
     axes.set_yticks(range(count), told_apart(found.names))
     axes.invert_yaxis()
     if max(seconds) > 50 * max(min(seconds), 1e-6):
         axes.set_xscale("log")
+    else:
+        axes.set_xlim(left=0)
     axes.set_xlabel("seconds a partition on one core: all folds, the refit and its predictions")
     axes.set_title("What each classifier took")
     tidy(axes)

@@ -163,9 +163,9 @@ class KeptRun:
         self._state, self.reused = None, 0.0
         self.checkpoint.unlink(missing_ok=True)
 
-    def finish(self) -> None:
+    def finish(self, how: str = "finished") -> None:
         """The result is written: the checkpoint has done its work."""
-        self.write_status("done", "finished")
+        self.write_status("done", how)
         self.checkpoint.unlink(missing_ok=True)
 
     def write_status(self, state: str, text: str = "", first: bool = False) -> None:
@@ -240,6 +240,8 @@ DIGESTS = {
     "old": "the second table differs",
     "classes": "the classes differ",
     "model": "the model differs",
+    "classifiers": "the classifiers, or what they choose from, differ",
+    "files of classifiers": "the file of a classifier has changed",
     "file of the function": "the function has changed",
 }
 """What parts of an identity that are digests stand for."""

@@ -135,7 +135,9 @@ def test_errors_in_folds_are_those_of_a_grid_search() -> None:
 
 def test_any_backend_and_any_order_of_tasks() -> None:
     recipe = ExamRecipe(
-        RowsRecipe(D, "distances", NUMBERS), (METHODS["knn"], METHODS["sda"], METHODS["hlm-agg"]), SHORT
+        RowsRecipe(D, "distances", NUMBERS, ("a", "b", "c")),
+        (METHODS["knn"], METHODS["sda"], METHODS["hlm-agg"]),
+        SHORT,
     )
     results = []
     for workers in (1, 2):
@@ -176,11 +178,20 @@ def test_python_says_what_is_wrong() -> None:
         ((["svm-rbf"], D, Y), "takes vectors"),
         (([], D, Y), "no classifier to compare"),
         ((["knn"], -D, Y), "Negative"),
+        ((["knn"], np.exp(-D), Y), "diagonal"),
+        ((["knn"], D, np.where(Y == "a", "", Y)), "40 rows have no class"),
+        (([KNNClassifier], D, Y), "is a class"),
+        ((["knn"], D, Y, {"folds": 3}), "must be a Protocol"),
     ):
         with pytest.raises(InputError, match=words):
             crossval(*arguments)
     with pytest.raises(InputError, match="no conversion"):
         crossval(["knn"], D, Y, conversion="bond")
+    with pytest.raises(InputError, match="say how they are made"):
+        crossval(["hlm-vsh"], np.exp(-D), Y, kind="similarities")
+    with pytest.warns(UserWarning, match="failed in 3 folds or refits"):
+        found = crossval([("svm-clip", {"C": 1.0}), SVC(kernel="nothing")], D, Y, SHORT)
+    assert "failed" in repr(found)
     with pytest.raises(InputError, match="no kind"):
         crossval(["knn"], D, Y, kind="letters")
     with pytest.raises(InputError, match="All rows are of one class"):
@@ -261,9 +272,11 @@ def test_significance() -> None:
     expected = wilcoxon(other - best, alternative="greater", method="exact").pvalue
     assert probability_not_worse(other, best) == pytest.approx(expected)
     assert probability_not_worse(best, best) == 1.0
-    steps = np.array([1, 1, 2, 2, 3, 0, 0, -1]) / 100
+    assert probability_not_worse(best[:4] + 0.1, best[:4]) == pytest.approx(1 / 16)  # ties or not
+    assert probability_not_worse(best[:3] + np.array([0.1, 0.1, -0.1]), best[:3]) == pytest.approx(4 / 8)
+    steps = np.array([1, 1, 2, 2, 3, 0, 0, -1, 1, 1, 1, -2]) / 100
     expected = wilcoxon(steps[steps != 0], alternative="greater", method="approx").pvalue
-    assert probability_not_worse(best[:8] + steps, best[:8]) == pytest.approx(expected)
+    assert probability_not_worse(best[:12] + steps, best[:12]) == pytest.approx(expected)
     errors = np.stack([best, best + 0.05, best + r.normal(0, 0.01, 20), np.full(20, np.nan)])
     errors[1, 3] = np.nan
     assert not_worse(errors).tolist() == [True, False, True, False]
