@@ -33,6 +33,7 @@ from parallel_mix.models.tiles import work_off
 CLUSTERINGS = ("vsh", "gkmeans", "ward")
 TOGETHER = 2
 """Starts of a task: they share what they read of the matrix, which two cores read at the same time."""
+ALONE = 4
 Ints = np.ndarray
 
 
@@ -182,6 +183,12 @@ class Clustering:
     loss: float
 
 
+def shared_starts(tries: int) -> list[tuple[int, int]]:
+    """The first start and how many, of each task: two, and the last ones alone, that all workers end together."""
+    shared = max(tries - ALONE, 0) // TOGETHER * TOGETHER
+    return [(first, TOGETHER) for first in range(0, shared, TOGETHER)] + [(first, 1) for first in range(shared, tries)]
+
+
 def cluster_distances(
     matrix: Square,
     method: str,
@@ -206,11 +213,10 @@ def cluster_distances(
     parts = tuple(groups) if groups is not None else (np.arange(matrix.shape[0]),)
     tries = restarts if method == "vsh" else 1
     starts = [
-        Start(g, k, restart, min(TOGETHER, most - restart))
+        Start(g, k, first, count)
         for g, rows in enumerate(parts)
         for k in sorted({min(count, len(rows)) for count in counts}, reverse=True)  # the longest first
-        for most in [tries if k > 1 else 1]
-        for restart in range(0, most, TOGETHER)
+        for first, count in shared_starts(tries if k > 1 else 1)
     ]
     total, state = sum(start.count for start in starts), run.restored()
     done = np.zeros(len(starts), dtype=bool) if state is None else np.array(state["tasks"], dtype=bool)
