@@ -145,7 +145,9 @@ def _draw_workers(record: str) -> Any:
     axes.barh(at, busy, color=COLOURS[2], label="computing")
     axes.barh(at, talking, left=busy, color=COLOURS[1], label="talking")
     axes.barh(at, idle, left=np.add(busy, talking), color=GREY, alpha=0.5, label="idle")
-    axes.set_yticks(at, [f"{w['worker']} ({w['host']}), {w['tasks']:,} tasks" for w in workers])
+    axes.set_yticks(
+        at, [f"{w['worker']} ({w['host']}): {w['tasks']:,} tasks, {w['received'] / 2**20:.1f} MiB in" for w in workers]
+    )
     axes.invert_yaxis()
     axes.set_xlabel("seconds")
     axes.set_title(f"Speed-up {sum(busy) / max(found['seconds'], 1e-9):.1f} on {len(workers)} workers")
