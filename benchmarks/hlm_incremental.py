@@ -52,16 +52,6 @@ def mirex_size(_: Path) -> tuple[np.ndarray, np.ndarray]:
     return cdist(X, X), y
 
 
-def components_of(model: HlmModel, D: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The component of each row that a model was fitted on."""
-    found = np.full(len(y), -1)
-    for k in range(int(y.max()) + 1):
-        here, parts = np.flatnonzero(y == k), np.flatnonzero(model.classes == k)
-        found[here] = parts[D[np.ix_(here, model.centroids[parts])].argmin(axis=1)]
-    found[model.centroids] = np.arange(len(model.centroids))
-    return found
-
-
 def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Errors (3, 9) and seconds (3) of scheme I, scheme II and retraining, over the rounds."""
     n = len(y)
@@ -92,9 +82,7 @@ def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, 
             rows = np.concatenate([rows, batch])
             errors[0, number] = error(model, rows)
         model, rows = first, batches[0]
-        past = Past(
-            D[np.ix_(rows, rows)], y[rows], components_of(first, D[np.ix_(rows, rows)], y[rows]), np.ones(len(rows))
-        )
+        past = Past.of(first, D[np.ix_(rows, rows)], y[rows])
         for number, batch in enumerate(batches[1:], start=1):
             to_past, among = D[np.ix_(batch, rows)], D[np.ix_(batch, batch)]
             began = time.perf_counter()

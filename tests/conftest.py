@@ -18,6 +18,8 @@ BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[1]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 MPI_ENVIRONMENT = {**AS_ROOT, "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+NOT_STARTED = "listener thread failed to start"
+"""What mpirun of Open MPI 5.0 says once in a thousand times, before any rank runs: it is called again then."""
 UNDER_MPI = "OMPI_COMM_WORLD_SIZE" in os.environ
 
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -47,7 +49,11 @@ def parallel_mix(
     """Run the command line program to its end."""
     before, after = launcher(backend)
     command = [*before, str(BIN / "parallel-mix"), *map(str, words), *after]
-    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=timeout)
+    for _ in range(3):
+        done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=timeout)
+        if NOT_STARTED not in done.stderr:
+            break
+    return done
 
 
 def contents(path: Path, without: tuple[str, ...] = ("run",)) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, check_classes, fit_hlm
+from parallel_mix.models.hlm_incremental import Past
 from parallel_mix.models.hlm_model import FIELDS, KERNEL, LARGEST_SHAPE, HlmModel, HlmSettings, check_settings
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.progress import plural
@@ -81,17 +82,6 @@ class HlmJob:
         needs = "Ward's method" if settings.clustering == "ward" else "--keep" if self.keep else ""
         tell_asymmetry(job, self.matrix, table.path, needs)
 
-    def past(self, fit: HlmFit) -> dict[str, Any]:
-        """What scheme 2 of an update needs: all distances, and the component of each row."""
-        every, model = np.arange(len(self.y)), fit.model
-        D = self.matrix.among(every, every)
-        component = np.full(len(self.y), -1)
-        for k in range(len(self.names)):
-            rows, parts = np.flatnonzero(self.y == k), np.flatnonzero(model.classes == k)
-            component[rows] = parts[D[np.ix_(rows, model.centroids[parts])].argmin(axis=1)]
-        component[model.centroids] = np.arange(len(model.centroids))
-        return {"distances": D, "y": self.y, "component": component, "mass": np.ones(len(self.y))}
-
     def intention(self) -> str:
         """What a dry run says."""
         counts = ", ".join(label_of(count) for count in self.settings.components)
@@ -117,7 +107,8 @@ class HlmJob:
         error = np.nan if fit.errors is None else float(np.nanmean(fit.errors, axis=1).min())
         tree["history"] = {"rows": [fit.model.rows], "errors": [error], "schemes": [0], "digests": [job.digest]}
         if self.keep:
-            tree["past"] = self.past(fit)
+            every = np.arange(len(self.y))
+            tree["past"] = past_tree(Past.of(fit.model, self.matrix.among(every, every), self.y))
         write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
         job.finish()
 
@@ -163,6 +154,12 @@ def model_tree(fit: HlmFit, names: list[str], settings: HlmSettings, rows: list[
             "posteriors": fit.held_out,
         }
     return tree
+
+
+def past_tree(past: Past) -> dict[str, Any]:
+    """What scheme 2 of an update needs: the distances within each class, and the component of each row."""
+    blocks = {str(number): D for number, D in enumerate(past.D)}
+    return {"distances": blocks, "y": past.y, "component": past.component, "mass": past.mass}
 
 
 def digest_of(y: np.ndarray) -> str:

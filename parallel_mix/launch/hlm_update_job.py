@@ -12,7 +12,7 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.launch.clusters_job import check_distances
-from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, tell
+from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, past_tree, tell
 from parallel_mix.launch.hlm_prediction_job import names_across, places_of
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, fit_hlm
@@ -67,8 +67,7 @@ class HlmUpdate:
         if self.options.scheme == 2:
             assert self.to_past is not None  # noqa: S101
             assert self.past is not None  # noqa: S101
-            self.before = Past(*(self.past[name] for name in ("distances", "y", "component", "mass")))
-            self.all = self.before.extended(self.to_past, self.among, self.y)
+            self.all = past_from_tree(self.past).extended(self.to_past, self.among, self.y)
 
     def _refuse_known(self) -> None:
         """A batch counts once, though a run may be given twice."""
@@ -152,7 +151,7 @@ class HlmUpdate:
             model, kept, which = regrouped_model(
                 self.all, self.model, self.count, options.samples, settings, job.backend, run, options.reassign
             )
-            past = {"distances": kept.D, "y": kept.y, "component": kept.component, "mass": kept.mass}
+            past = past_tree(kept)
             if rows is not None and self.table.rows is not None:
                 named = [*rows, *self.table.rows]
                 rows = [named[k] for k in which]
@@ -172,3 +171,9 @@ class HlmUpdate:
         data |= {"rows": rows} if rows is not None else {}
         write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
         job.finish()
+
+
+def past_from_tree(tree: dict[str, Any]) -> Past:
+    """What `past_tree` has stored."""
+    blocks = tuple(tree["distances"][str(number)] for number in range(len(tree["distances"])))
+    return Past(blocks, *(tree[name] for name in ("y", "component", "mass")))

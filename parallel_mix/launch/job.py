@@ -23,7 +23,14 @@ from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
 from parallel_mix.store.hdf5_tables import FileSource, write_table
 from parallel_mix.store.results import data_tree, write_result
-from parallel_mix.store.stored_matrix import StoredMatrix
+from parallel_mix.store.stored_matrix import (
+    StoredMatrix,
+    Survey,
+    joined_surveys,
+    stripes_of,
+    survey,
+    survey_stripe,
+)
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
 KEPT_AS = {"labels": "y", "row_names": "rows", "weights": "w"}
@@ -66,7 +73,7 @@ class Job:
 
     def read(self, path: Path, least_rows: int = 2, selection: Selection | None = None) -> Table:
         """The input table, checked."""
-        table = read_table(path, selection or self.selection, least_rows)
+        table = read_table(path, selection or self.selection, least_rows, self._look)
         self.digest = digest(table)
         d = (table.X if table.matrix is None else table.matrix).shape[1]
         found = plural(table.count, self.selection.things) + (f", {plural(d, 'column')}" if d else "")
@@ -75,6 +82,15 @@ class Job:
         if backend.name == "serial" and backend.size > (cores := available_cores()):
             self.progress.say(f"{backend.size} at a time share {plural(cores, 'core')}: fewer would be faster.")
         return table
+
+    def _look(self, matrix: Any, path: Path) -> Survey:
+        """A look at all entries of a matrix: of a large one that is stored by all workers."""
+        stripes = stripes_of(matrix.shape)
+        if not isinstance(matrix, StoredMatrix) or len(stripes) == 1 or self.options.only_task is not None:
+            return survey(matrix, path)
+        self.backend.share(matrix)
+        parts = dict(self.backend.map(survey_stripe, stripes))
+        return joined_surveys(matrix, path, [parts[k] for k in range(len(stripes))])
 
     def read_two(self, new: Path, old: Path | None) -> tuple[Table, Table]:
         """New and old table, or one as both; names and classes that are asked for may be those of one alone."""

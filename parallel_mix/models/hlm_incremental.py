@@ -43,23 +43,70 @@ def joined_models(old: HlmModel, batch: HlmModel, settings: HlmSettings) -> HlmM
 
 @dataclass(frozen=True)
 class Past:
-    """Rows that a model keeps, with all their distances, and the component that each belongs to.
+    """Rows that a model keeps, the component that each belongs to, and the distances within each class.
 
     Where rows were dropped the others of their component stand for them, too: that is their mass.
     """
 
-    D: Array
+    D: tuple[Array, ...]  # of each class, its rows in rising order
     y: Ints
     component: Ints
     mass: Array
 
+    @classmethod
+    def of(cls, model: HlmModel, D: Array, y: Ints) -> Past:
+        """All rows that a model was fitted on."""
+        component, blocks = np.full(len(y), -1), []
+        for number in range(len(model.prior)):
+            rows, parts = np.flatnonzero(y == number), np.flatnonzero(model.classes == number)
+            blocks.append(D[np.ix_(rows, rows)])
+            if len(rows):
+                component[rows] = parts[D[np.ix_(rows, model.centroids[parts])].argmin(axis=1)]
+        component[model.centroids] = np.arange(len(model.centroids))
+        return cls(tuple(blocks), y, component, np.ones(len(y)))
+
     def extended(self, to_past: Array, among: Array, y: Ints) -> Past:
         """With a batch of new rows, which belong to no component (-1) yet."""
-        n, m = len(self.y), len(y)
-        D = np.empty((n + m, n + m), dtype=np.result_type(self.D, among))
-        D[:n, :n], D[n:, :n], D[n:, n:], D[:n, n:] = self.D, to_past, among, to_past.T
-        component, mass = np.concatenate([self.component, np.full(m, -1)]), np.concatenate([self.mass, np.ones(m)])
-        return Past(D, np.concatenate([self.y, y]), component, mass)
+        blocks: list[Array] = []
+        for number in range(max(len(self.D), int(y.max()) + 1)):
+            rows = np.flatnonzero(y == number)
+            own = among[np.ix_(rows, rows)]
+            if number >= len(self.D):
+                blocks.append(own)
+                continue
+            across, n, m = to_past[np.ix_(rows, np.flatnonzero(self.y == number))], len(self.D[number]), len(rows)
+            block = np.empty((n + m, n + m), dtype=np.result_type(self.D[number], own))
+            block[:n, :n], block[n:, :n], block[n:, n:], block[:n, n:] = self.D[number], across, own, across.T
+            blocks.append(block)
+        new = np.full(len(y), -1), np.ones(len(y))
+        component, mass = (np.concatenate(pair) for pair in zip((self.component, self.mass), new, strict=True))
+        return Past(tuple(blocks), np.concatenate([self.y, y]), component, mass)
+
+    def of_class(self, number: int, centroids: Ints) -> ClassPast:
+        """What is known of one class."""
+        rows = np.flatnonzero(self.y == number)
+        is_centroid = np.isin(rows, centroids)
+        return ClassPast(rows, self.D[number], self.component[rows], self.mass[rows], is_centroid)
+
+    def only(self, kept: Ints) -> Past:
+        """Some of the rows, in rising order."""
+        if len(kept) == len(self.y):
+            return self
+        is_kept = np.zeros(len(self.y), dtype=bool)
+        is_kept[kept] = True
+        blocks = [D[np.ix_(here, here)] for k, D in enumerate(self.D) for here in [is_kept[self.y == k]]]
+        return Past(tuple(blocks), self.y[kept], self.component[kept], self.mass[kept])
+
+
+@dataclass(frozen=True)
+class ClassPast:
+    """The rows of a class, all else by their places among these."""
+
+    rows: Ints
+    D: Array
+    component: Ints
+    mass: Array
+    is_centroid: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -78,44 +125,45 @@ Regrouped = dict[str, Any]
 fields of the clusters' sums, and `spare`."""
 
 
-def chosen_rows(data: PastRecipe, number: int, samples: int, seed: int) -> tuple[Ints, Array, Array]:
+def chosen_places(known: ClassPast, samples: int, random: np.random.Generator) -> tuple[Ints, Array, Array]:
     """Rows of a class that are clustered anew, in rising order, their weights, and how many each stands for."""
-    rows = np.flatnonzero(data.past.y == number)
-    of, mass = data.past.component[rows], data.past.mass[rows]
-    keys = np.random.default_rng([seed, number]).random(len(rows))
-    keys[np.isin(rows, data.centroids)] = -1.0  # first of its component, and not counted as a sample
+    of = known.component
+    keys = random.random(len(of))
+    keys[known.is_centroid] = -1.0  # first of its component, and not counted as a sample
     order = np.lexsort((keys, of))
     counts = np.bincount(of + 1)
-    place = np.empty(len(rows), dtype=np.int64)
-    place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    chosen = (of < 0) | (place <= samples)
-    kept = np.bincount(of[chosen] + 1, minlength=len(counts))
-    stands_for = np.bincount(of + 1, weights=mass) / np.maximum(kept, 1)
+    place = np.empty(len(of), dtype=np.int64)
+    place[order] = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    is_chosen = (of < 0) | (place <= samples)
+    kept = np.bincount(of[is_chosen] + 1, minlength=len(counts))
+    stands_for = np.bincount(of + 1, weights=known.mass) / np.maximum(kept, 1)
     stands_for[0] = 1.0  # new rows
-    return rows[chosen], np.sqrt(stands_for[of + 1])[chosen], stands_for[of + 1][chosen]
+    each = stands_for[of[is_chosen] + 1]
+    return np.flatnonzero(is_chosen), np.sqrt(each), each
 
 
 def regroup(
     data: PastRecipe, number: int, components: int, samples: int, reassign: bool, settings: HlmSettings
 ) -> Regrouped:
     """Cluster a class anew, from samples of its old clusters and all its new rows."""
-    D, y = data.past.D, data.past.y
-    chosen, w, stands_for = chosen_rows(data, number, samples, settings.seed)
-    inner = D[np.ix_(chosen, chosen)]
+    known = data.past.of_class(number, data.centroids)
+    chosen, w, stands_for = chosen_places(known, samples, np.random.default_rng([settings.seed, number]))
+    inner = known.D[np.ix_(chosen, chosen)]
     group = Group(np.ascontiguousarray(inner.T), w)
     k = min(components, len(chosen))
-    known = np.searchsorted(chosen, np.intersect1d(data.centroids, chosen))
-    medoids = chosen[best_grown(group, settings, k, known, [settings.seed, number])]
-    rows = np.flatnonzero(y == number) if reassign else chosen
-    near = D[np.ix_(rows, medoids)]
+    medoids = best_grown(group, settings, k, np.flatnonzero(known.is_centroid[chosen]), [settings.seed, number])
+    places, mass = medoids, stands_for
+    near = inner[:, medoids]
+    if reassign:
+        places, mass = chosen[medoids], known.mass
+        near = known.D[:, places]
     labels = near.argmin(axis=1)
-    places = np.searchsorted(rows, medoids)
     labels[places] = np.arange(k)
-    u = np.asarray(near[np.arange(len(rows)), labels], dtype=np.float64) ** 2
+    u = np.asarray(near[np.arange(len(near)), labels], dtype=np.float64) ** 2
     sums = ClusterSums.of(number, u, labels, places, None if reassign else w)
     positive = inner[inner > 0].astype(np.float64)
-    mass = data.past.mass[rows] if reassign else stands_for
-    found = {"medoids": medoids, "rows": rows, "labels": labels, "mass": mass}
+    rows = known.rows if reassign else known.rows[chosen]
+    found = {"medoids": rows[places], "rows": rows, "labels": labels, "mass": mass}
     found["spare"] = float((positive**2).mean()) if positive.size else 0.0
     return found | {name: getattr(sums, name) for name in FIELDS}
 
@@ -172,9 +220,6 @@ def regrouped_model(
     centroids = np.concatenate([part["medoids"] for part in parts])
     sums = ClusterSums.joined([sums_of(part, number) for number, part in zip(numbers, parts, strict=True)])
     kept = np.flatnonzero(component >= 0)
-    place = np.full(len(past.y), -1)
-    place[kept] = np.arange(len(kept))
-    D = past.D if len(kept) == len(past.y) else past.D[np.ix_(kept, kept)]
-    smaller = Past(D, past.y[kept], component[kept], mass[kept])
-    model = mixture_model(sums, place[centroids], totals, spare, len(kept), settings, components)
-    return model, smaller, kept
+    places = np.searchsorted(kept, centroids)
+    model = mixture_model(sums, places, totals, spare, len(kept), settings, components)
+    return model, Past(past.D, past.y, component, mass).only(kept), kept

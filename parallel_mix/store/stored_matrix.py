@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +46,10 @@ class StoredMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def load(self) -> StoredMatrix:
+        """As what workers share."""
+        return self
+
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         path = Path(self.path)
@@ -55,9 +58,15 @@ class StoredMatrix:
                 raise InputError(f"{path} has changed since the run began: begin anew with --fresh.")
             yield file[self.dataset]
 
-    def __getitem__(self, key: Any) -> Array:
+    @contextmanager
+    def _entries(self) -> Iterator[Any]:
+        """The entries, to be cut: of a plain dataset mapped, so that a host's workers hold them once for all."""
         with self._opened() as dataset:
-            return floating(dataset[key])
+            yield dataset if (mapped := mapped_entries(dataset, self.path)) is None else mapped
+
+    def __getitem__(self, key: Any) -> Array:
+        with self._entries() as entries:
+            return floating(entries[key])
 
     @property
     def rounding(self) -> float:
@@ -72,10 +81,24 @@ class StoredMatrix:
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns, in rising order."""
-        with self._opened() as dataset:
+        with self._entries() as entries:
             if len(rows) == len(columns) == self.shape[0] == self.shape[1]:
-                return floating(dataset[()])
-            return np.stack([floating(dataset[int(k)])[columns] for k in rows])
+                return floating(entries[()])
+            if isinstance(entries, np.ndarray):
+                return floating(entries[np.ix_(rows, columns)])
+            return np.stack([floating(entries[int(k)])[columns] for k in rows])
+
+
+def mapped_entries(dataset: Any, path: str) -> Array | None:
+    """The entries of a dataset that lie in the file as they do in memory; None where they do not.
+
+    They are mapped to be written to, privately, as compiled code takes arrays of one kind only; nobody writes to them.
+    """
+    kind, offset = dataset.dtype, dataset.id.get_offset()
+    plain = kind in (np.float32, np.float64) and kind.isnative and offset is not None
+    if not plain or offset % kind.itemsize or dataset.id.get_storage_size() != dataset.size * kind.itemsize:
+        return None
+    return np.memmap(path, dtype=kind, mode="c", offset=offset, shape=dataset.shape).view(np.ndarray)
 
 
 def floating(values: Any) -> Array:
@@ -85,9 +108,10 @@ def floating(values: Any) -> Array:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over all entries tells."""
+    """What one pass over all entries tells, or over some rows."""
 
     digest: str
+    finite: bool
     lowest: float
     lowest_at: tuple[int, int]
     highest: float
@@ -95,34 +119,57 @@ class Survey:
     diagonal_at: int = 0
 
 
-def survey(matrix: Array | StoredMatrix, path: Path) -> Survey:
-    """Look at all entries, as they are stored; what is NaN or infinite is refused."""
-    n, m = matrix.shape
-    sha = hashlib.sha256(repr((n, m)).encode())
-    lowest, place, highest, diagonal, at = np.inf, (0, 0), -np.inf, 0.0, 0
+Look = Callable[[Any, Path], Survey]
+
+
+def stripes_of(shape: tuple[int, int]) -> list[tuple[int, int]]:
+    """Rows (from, to) that are looked at together: whole lines of the digest, whoever looks."""
+    n, m = shape
     step = max(ENTRIES_AT_ONCE // max(m, 1), 1)
-    with ThreadPoolExecutor(1) as beside:  # the digest is half of the work, and leaves the interpreter to the rest
-        hashed: Future[None] | None = None
-        for a in range(0, n, step):
-            rows = np.ascontiguousarray(matrix[a : a + step])
-            if hashed is not None:
-                hashed.result()
-            hashed = beside.submit(sha.update, rows.data)
-            with np.errstate(over="ignore", invalid="ignore"):
-                if not np.isfinite(rows.sum()):
-                    check_finite(rows, path, first_row=a)
-            k = int(rows.argmin())
-            if rows.flat[k] < lowest:
-                lowest, place = float(rows.flat[k]), (a + k // m, k % m)
-            highest = max(highest, float(rows.max()))
-            if n == m:
-                own = np.abs(np.diagonal(rows, a))
-                if len(own) and own.max() > diagonal:
-                    diagonal, at = float(own.max()), a + int(own.argmax())
-    return Survey(sha.hexdigest(), lowest, place, highest, diagonal, at)
+    return [(a, min(a + step, n)) for a in range(0, n, step)]
 
 
-def read_matrix(path: Path, selection: Selection, least_rows: int = 2) -> Table:
+def survey_stripe(matrix: Any, stripe: tuple[int, int]) -> Survey:
+    """What some rows tell."""
+    (a, b), (n, m) = stripe, matrix.shape
+    rows = np.ascontiguousarray(matrix[a:b])
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = bool(np.isfinite(rows.sum()) or np.isfinite(rows).all())
+    k = int(rows.argmin())
+    own = np.abs(np.diagonal(rows, a)) if n == m else np.empty(0)
+    at = int(own.argmax()) if len(own) else 0
+    return Survey(
+        hashlib.sha256(rows.data).hexdigest(),
+        finite,
+        float(rows.flat[k]),
+        (a + k // m, k % m),
+        float(rows.max()),
+        float(own[at]) if len(own) else 0.0,
+        a + at,
+    )
+
+
+def joined_surveys(matrix: Any, path: Path, parts: Sequence[Survey]) -> Survey:
+    """What all rows tell, from those of `stripes_of` in their order; what is NaN or infinite is refused."""
+    for (a, b), part in zip(stripes_of(matrix.shape), parts, strict=True):
+        if not part.finite:
+            check_finite(np.asarray(matrix[a:b]), path, first_row=a)
+    sha = hashlib.sha256(repr(tuple(matrix.shape)).encode())
+    for part in parts:
+        sha.update(part.digest.encode())
+    lowest, diagonal = min(parts, key=lambda part: part.lowest), max(parts, key=lambda part: part.diagonal)
+    highest = max(part.highest for part in parts)
+    return Survey(
+        sha.hexdigest(), True, lowest.lowest, lowest.lowest_at, highest, diagonal.diagonal, diagonal.diagonal_at
+    )
+
+
+def survey(matrix: Any, path: Path) -> Survey:
+    """Look at all entries, as they are stored, here and now."""
+    return joined_surveys(matrix, path, [survey_stripe(matrix, stripe) for stripe in stripes_of(matrix.shape)])
+
+
+def read_matrix(path: Path, selection: Selection, least_rows: int = 2, look: Look = survey) -> Table:
     """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed."""
     if path.suffix.lower() not in HDF5_ENDINGS:
         plain = Selection(selection.dataset, selection.weights, selection.labels, selection.row_names)
@@ -142,9 +189,11 @@ def read_matrix(path: Path, selection: Selection, least_rows: int = 2) -> Table:
                 check_weights(parts["w"], file[name].shape[0], path)
         matrix = StoredMatrix.of(path, name)
         parts.pop("columns", None)  # of what the distances were made from
-    if selection.kind == "matrix" and (matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]):
+    if not all(matrix.shape):
+        raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is empty.")
+    if selection.kind == "matrix" and matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
-    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=survey(matrix, path), **parts)
+    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=look(matrix, path), **parts)
 
 
 @dataclass(frozen=True)

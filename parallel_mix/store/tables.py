@@ -74,9 +74,9 @@ class Selection:
         return {"signatures": "signature", "texts": "text"}.get(self.kind, "row")
 
 
-def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2) -> Table:
-    """Read a table whole and check it."""
-    table = _read(path, selection or Selection(), least_rows)
+def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2, look: Any = None) -> Table:
+    """Read a table whole and check it; `look` surveys a matrix that stays where it is."""
+    table = _read(path, selection or Selection(), least_rows, look)
     for values, what in ((table.y, "classes"), (table.rows, "row names")):
         if values is not None and np.shape(values) != (table.count,):
             shape = " x ".join(map(str, np.shape(values)))
@@ -86,7 +86,7 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
     return table
 
 
-def _read(path: Path, selection: Selection, least_rows: int) -> Table:
+def _read(path: Path, selection: Selection, least_rows: int, look: Any) -> Table:
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     if path.is_dir():
@@ -106,9 +106,9 @@ def _read(path: Path, selection: Selection, least_rows: int) -> Table:
 
         return read_signatures(path, selection)
     if selection.kind in ("matrix", "rectangle"):
-        from parallel_mix.store.stored_matrix import read_matrix
+        from parallel_mix.store.stored_matrix import read_matrix, survey
 
-        table = read_matrix(path, selection, least_rows)
+        table = read_matrix(path, selection, least_rows, look or survey)
         check_count(table.count, least_rows, path)
         return table
     if selection.kind == "texts":

@@ -28,15 +28,6 @@ def fit(rows: np.ndarray, y: np.ndarray, settings: HlmSettings, classes: int = 0
         return fit_hlm(HeldSquare(D[np.ix_(rows, rows)]), y, settings, backend, classes=classes).model
 
 
-def components_of(model: HlmModel, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
-    found = np.full(len(rows), -1)
-    for k in range(int(y.max()) + 1):
-        here, parts = np.flatnonzero(y == k), np.flatnonzero(model.classes == k)
-        found[here] = parts[D[np.ix_(rows[here], rows[model.centroids[parts]])].argmin(axis=1)]
-    found[model.centroids] = np.arange(len(model.centroids))
-    return found
-
-
 @pytest.mark.parametrize("shape", ["common", "class", "grouped"])
 def test_scheme_1_is_the_pooled_statistics(shape: str) -> None:
     settings = HlmSettings((3,), shape=shape)
@@ -71,22 +62,23 @@ def test_scheme_1_adds_a_class_and_takes_a_batch_of_one() -> None:
 def test_scheme_2_with_all_rows_is_fitting_anew() -> None:
     settings = HlmSettings((2,), restarts=60)
     first, anew = fit(OLD, Y[OLD], settings), fit(np.arange(400), Y, settings)
-    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]), np.ones(len(OLD)))
+    past = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD])
     grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
-    np.testing.assert_array_equal(grown.D, D)
+    for k in range(3):
+        np.testing.assert_array_equal(grown.D[k], D[np.ix_(*2 * [np.flatnonzero(Y == k)])])
     for workers in (1, 2):
         with SerialBackend(workers) as backend:
             model, kept, which = regrouped_model(grown, first, 2, 10_000, settings, backend)
         np.testing.assert_array_equal(np.sort(model.centroids), np.sort(anew.centroids))
         np.testing.assert_allclose(np.sort(model.b), np.sort(anew.b), rtol=1e-12)
         np.testing.assert_array_equal(which, np.arange(400))
-        np.testing.assert_array_equal(kept.component, components_of(model, np.arange(400), Y))
+        np.testing.assert_array_equal(kept.component, Past.of(model, D, Y).component)
 
 
 def test_scheme_2_samples_and_weighs() -> None:
     settings = HlmSettings((3,))
     first = fit(OLD, Y[OLD], settings)
-    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(first, OLD, Y[OLD]), np.ones(len(OLD)))
+    past = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD])
     grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
     with SerialBackend(1) as backend:
         model, kept, which = regrouped_model(grown, first, 5, 4, settings, backend)
@@ -95,7 +87,9 @@ def test_scheme_2_samples_and_weighs() -> None:
     assert len(which) == 400
     assert len(chosen) == 150 + 9 * 5
     assert set(chosen) >= set(NEW)
-    assert small.D.shape == (195, 195)
+    assert sum(map(len, small.D)) == 195
+    for k in range(3):
+        np.testing.assert_array_equal(small.D[k], D[np.ix_(chosen[small.y == k], chosen[small.y == k])])
     np.testing.assert_array_equal(model.prior, fewer.prior)
     for one, rows in ((model, which), (fewer, chosen)):
         wrong = np.mean(one.posteriors(D[:, rows[one.centroids]]).argmax(axis=1) != Y)
@@ -106,7 +100,7 @@ def test_scheme_2_samples_and_weighs() -> None:
 def test_what_was_dropped_goes_on_counting() -> None:
     settings, cuts = HlmSettings((3,)), [250, 300, 350, 400]
     model = fit(OLD, Y[OLD], settings)
-    past = Past(D[np.ix_(OLD, OLD)], Y[OLD], components_of(model, OLD, Y[OLD]), np.ones(len(OLD)))
+    past = Past.of(model, D[np.ix_(OLD, OLD)], Y[OLD])
     rows = OLD
     for a, b in pairwise(cuts):
         new = np.arange(a, b)

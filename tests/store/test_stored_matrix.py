@@ -1,0 +1,82 @@
+"""Matrices that are read in parts: mapped where they lie plainly in the file, read where they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from parallel_mix.errors import InputError
+from parallel_mix.store import stored_matrix
+from parallel_mix.store.stored_matrix import StoredMatrix, joined_surveys, stripes_of, survey, survey_stripe
+
+D = np.random.default_rng(0).random((60, 60)).astype(np.float32)
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {"data": D},
+    "chunked": {"data": D, "chunks": (7, 11)},
+    "compressed": {"data": D, "compression": "gzip"},
+    "other bytes first": {"data": D.astype(">f4")},
+    "double": {"data": D.astype(np.float64)},
+    "whole numbers": {"data": (100 * D).astype(np.int16)},
+}
+
+
+def stored(path: Path, **how: Any) -> StoredMatrix:
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file.create_dataset("distances", **how)
+    return StoredMatrix.of(path, "distances")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mapped_or_read_the_entries_are_the_same(tmp_path: Path, kind: str) -> None:
+    matrix = stored(tmp_path / "D.h5", **KINDS[kind])
+    plain = np.asarray(KINDS[kind]["data"])
+    every, some, others = np.arange(60), np.array([3, 7, 8, 50]), np.array([0, 8, 59])
+    assert (matrix.among(every, every) == plain).all()
+    assert (matrix.among(some, others) == plain[np.ix_(some, others)]).all()
+    assert (matrix[5:9, 10:20] == plain[5:9, 10:20]).all()
+    assert (matrix.rows(5, 9) == plain[5:9]).all()
+    with matrix._opened() as dataset:
+        mapped = stored_matrix.mapped_entries(dataset, matrix.path)
+    assert (mapped is not None) == (kind in ("plain", "double"))
+
+
+def test_a_matrix_at_an_odd_place_is_read(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(b"x" + D.tobytes())
+    matrix = stored(tmp_path / "D.h5", shape=D.shape, dtype=D.dtype, external=[(tmp_path / "raw", 1, D.nbytes)])
+    assert (matrix.among(np.arange(60), np.arange(60)) == D).all()
+
+
+def test_nobody_writes_to_the_file_by_mistake(tmp_path: Path) -> None:
+    matrix = stored(tmp_path / "D.h5", data=D)
+    matrix.among(np.arange(60), np.arange(60))[:] = 0.0
+    assert (matrix[:] == D).all()
+
+
+def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
+    matrix = stored(tmp_path / "D.h5", data=D)
+    stored(tmp_path / "D.h5", data=np.ones((70, 70)))
+    with pytest.raises(InputError, match="has changed since the run began"):
+        matrix[:3]
+
+
+def test_stripes_tell_what_the_whole_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_matrix, "ENTRIES_AT_ONCE", 7 * 60)
+    E = D.copy()
+    np.fill_diagonal(E, 0.0)
+    E[41, 41], E[13, 2], E[13, 5] = -0.5, -2.0, 9.0
+    matrix = stored(tmp_path / "D.h5", data=E)
+    parts = [survey_stripe(matrix, stripe) for stripe in stripes_of(matrix.shape)]
+    found = joined_surveys(matrix, tmp_path / "D.h5", parts)
+    assert len(parts) == 9
+    assert (found.lowest, found.lowest_at, found.highest) == (-2.0, (13, 2), 9.0)
+    assert (found.diagonal, found.diagonal_at) == (0.5, 41)
+    assert found == survey(E, tmp_path / "D.h5")
+    E[14, 2] = 3.0
+    assert survey(E, tmp_path / "D.h5").digest != found.digest
+    E[50, 1] = E[20, 4] = np.nan
+    with pytest.raises(InputError, match="row 21"):
+        survey(E, tmp_path / "D.h5")
