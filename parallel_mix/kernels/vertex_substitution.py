@@ -4,10 +4,10 @@
                                                 (Qiao, dissertation, eq. (3.5) and Algorithm 1; weights: R = H D)
 
 Each point in turn is a candidate: of the k exchanges with a medoid the best is made at once, if it brings anything;
-what was a medoid in this sweep is no candidate any more. The sweeps end with one that brings nothing. All k exchanges
-are judged in one pass over the points, from the distances to the nearest and the second nearest medoid (Resende &
-Werneck; FasterPAM): points nearer to the candidate than to their second medoid are few, and looked for sixteen at a
-time.
+what was a medoid in this sweep is no candidate any more. The sweeps end with one that brings nothing; a candidate that
+was judged since the last exchange is not judged again. All k exchanges are judged in one pass over the points, from the
+distances to the nearest and the second nearest medoid (Resende & Werneck; FasterPAM): points nearer to the candidate
+than to their second medoid are few, and looked for sixteen at a time.
 
 Sums are those of whole numbers, distances times weights in steps so small that the sum of all just fits 62 bits: they
 are exact whatever their order, so an exchange is worth the same whether one process adds it up or many, and what is
@@ -163,6 +163,7 @@ def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
     d1, d2, q1 = np.empty((starts, n), E.dtype), np.empty((starts, n), E.dtype), np.empty((starts, n), np.int64)
     removal, change = np.empty((starts, k), np.int64), np.empty(k, np.int64)
     losses, been = np.empty(starts, np.int64), np.zeros((starts, n), np.int64)
+    exchanges, judged = np.zeros(starts, np.int64), np.full((starts, n), np.int64(-1))
     for r in range(starts):
         for j in range(k):
             near[r, :, j] = E[medoids[r, j]]
@@ -178,14 +179,16 @@ def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
                 been[r, medoids[r, j]] = sweep
         for candidate in range(n):
             for r in range(starts):
-                if been[r, candidate] == sweep or not under_way[r]:
+                if not under_way[r] or been[r, candidate] == sweep or judged[r, candidate] == exchanges[r]:
                     continue
+                judged[r, candidate] = exchanges[r]
                 change[:] = removal[r]
                 gain = judge(E[candidate], w, steps, first[r], d1[r], d2[r], q1[r], change)
                 out = best_of(change)
                 if gain + change[out] < 0:
                     medoids[r, out] = candidate
                     been[r, candidate] = sweep
+                    exchanges[r] += 1
                     exchange(E[candidate], candidate, out, near[r], first[r], second[r])
                     losses[r] = weigh(near[r], w, steps, first[r], second[r], d1[r], d2[r], q1[r], removal[r])
                     better[r] = True

@@ -17,6 +17,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels import generalized_kmeans, vertex_substitution
 from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.small_substitution import FEW, substitute_few, table_of
 from parallel_mix.kernels.vertex_substitution import assign, is_symmetric, steps_of
 from parallel_mix.kernels.ward_distances import cut_tree, join_all
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
@@ -76,6 +77,15 @@ class Group:
         self.E, self.w = E, w
         self.steps = steps_of(w, float(E.max(initial=0.0)))
         self._joins: Any = None
+        self._table: Any = None
+
+    def substitute(self, medoids: Ints) -> Ints:
+        """Exchange the medoids of some starts, in place, until that brings nothing; the losses in steps."""
+        if len(self.w) > FEW:
+            return np.asarray(vertex_substitution.substitute(self.E, self.w, medoids, self.steps))
+        if self._table is None:
+            self._table = table_of(self.E, self.w, self.steps)
+        return np.asarray(substitute_few(self._table, medoids))
 
     def cut(self, k: int) -> Ints:
         """Labels of the k clusters of Ward's tree, by their lowest points."""
@@ -142,7 +152,7 @@ def best_of_starts(group: Group, method: str, k: int, starts: Ints | None = None
         loss = vertex_substitution.only_medoid(E, w, medoids, group.steps)
     elif method == "vsh":
         assert starts is not None  # noqa: S101
-        losses = vertex_substitution.substitute(E, w, starts, group.steps)
+        losses = group.substitute(starts)
         which = int(losses.argmin())
         loss, medoids = losses[which], starts[which]
     else:
@@ -289,9 +299,10 @@ def warm_up() -> None:
     """Load compiled code, which takes some tenths of a second: each rank for itself, while all start."""
     for kind in (np.float32, np.float64):
         D = np.ones((4, 4), dtype=kind) - np.eye(4, dtype=kind)
-        group = Group(D, np.ones(4))
+        group, starts = Group(D, np.ones(4)), random_starts(4, 2, [0], 0, 2)
         if is_symmetric(D):
-            labels_by(group, "vsh", best_of_starts(group, "vsh", 2, random_starts(4, 2, [0], 0, 2))[2])
+            vertex_substitution.substitute(D, group.w, starts.copy(), group.steps)
+            labels_by(group, "vsh", best_of_starts(group, "vsh", 2, starts)[2])
 
 
 def check_counts(counts: Sequence[int], n: int) -> None:

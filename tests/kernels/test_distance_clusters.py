@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import adjusted_rand_score
 
 from parallel_mix.kernels.generalized_kmeans import alternate, k_center
+from parallel_mix.kernels.small_substitution import substitute_few, table_of
 from parallel_mix.kernels.vertex_substitution import assign, only_medoid, steps_of, substitute
 from parallel_mix.kernels.ward_distances import cut_tree, join_all
 from tests.conftest import blobs
@@ -33,7 +34,12 @@ def loss_of(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> float:
 def vsh(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> tuple[float, np.ndarray]:
     E, found = np.ascontiguousarray(D.T), medoids.astype(np.int64).copy()
     steps = steps_of(w, float(E.max()))
-    loss = substitute(E, w, found[None], steps)[0] if len(found) > 1 else only_medoid(E, w, found, steps)
+    if len(found) == 1:
+        return only_medoid(E, w, found, steps) / steps, found
+    few = found.copy()
+    loss = substitute(E, w, found[None], steps)[0]
+    assert substitute_few(table_of(E, w, steps), few[None])[0] == loss
+    np.testing.assert_array_equal(few, found)
     return loss / steps, found
 
 
@@ -100,6 +106,22 @@ def test_order_and_kind_of_number_change_nothing() -> None:
     assert vsh(D, w, start)[0] == vsh(D, w, start[::-1])[0]
     single = D.astype(np.float32)
     assert vsh(single, w, start)[0] == vsh(single.astype(float), w, start)[0]
+
+
+@pytest.mark.parametrize("n, k", [(2, 2), (31, 2), (32, 32), (33, 5), (300, 17), (300, 120)])
+@pytest.mark.parametrize("kind", ["plain", "ties", "asymmetric"])
+def test_few_points_are_exchanged_as_many_are(n: int, k: int, kind: str) -> None:
+    """Start for start and medoid for medoid; some weights are zero, some points lie on each other."""
+    r = np.random.default_rng(n)
+    D = distances(n, k, kind)
+    D[n // 2] = D[0]
+    D[:, n // 2] = D[:, 0]
+    E, w = np.ascontiguousarray(D.T), r.integers(0, 4, n) * r.random(n)
+    starts = np.stack([r.choice(n, k, replace=False) for _ in range(5)])
+    few, steps = starts.copy(), steps_of(w, float(E.max()))
+    losses = substitute(E, w, starts, steps)
+    np.testing.assert_array_equal(substitute_few(table_of(E, w, steps), few), losses)
+    np.testing.assert_array_equal(few, starts)
 
 
 def test_a_medoid_is_its_own_whatever_lies_on_it() -> None:

@@ -65,7 +65,7 @@ def test_scheme_2_with_all_rows_is_fitting_anew() -> None:
     past = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD])
     grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
     for k in range(3):
-        np.testing.assert_array_equal(grown.D[k], D[np.ix_(*2 * [np.flatnonzero(Y == k)])])
+        np.testing.assert_array_equal(grown.D[k], D[np.ix_(*2 * [np.flatnonzero(k == Y)])])
     for workers in (1, 2):
         with SerialBackend(workers) as backend:
             model, kept, which = regrouped_model(grown, first, 2, 10_000, settings, backend)
