@@ -1,16 +1,15 @@
-"""Vertex substitution of so few points that all their distances fit the cache: the same exchanges, judged many at once.
+"""Vertex substitution of so few points that all their distances in steps fit the cache: the same exchanges, faster.
 
-The same rule, and the same numbers, as in `vertex_substitution`: there each candidate looks for the points that it
-would change; here `ABREAST` candidates in turn are judged together, point by point, without a branch:
+The same rule, and the same numbers, as in `vertex_substitution`: there each candidate looks for the few points that it
+would change, and an exchange for those that it has changed; here both look at all, without a branch:
 
-    gain_c   = sum_i min(q_ic - q1_i, 0)                           for all exchanges alike
-    change_jc = removal_j + sum_{i of j} min(max(q_ic, q1_i) - q2_i, 0)
+    gain = sum_i min(q_i - q1_i, 0)                                        to all exchanges alike
+    change_j = removal_j + sum_{i of j} min(max(q_i, q1_i) - q2_i, 0)      to that with medoid j
 
-with q1 and q2 the distances to the nearest and second nearest medoid. Points of equal distances add nothing to either
-sum, whichever medoid is called the nearest. The first of the candidates that brings something is exchanged; those
-after it are judged anew.
+with q the distances to the candidate, q1 and q2 those to the nearest and second nearest medoid. Points for which two of
+them are equal add nothing to either sum, whichever is called the nearer.
 
-paper <-> code    w_i d_ij <-> Q[i, j], in steps    Delta_bj <-> gain + change[b, j]
+paper <-> code    w_i d_ij <-> Q[j, i], in steps    Delta_bj <-> gain + change[b]
 """
 
 from __future__ import annotations
@@ -21,115 +20,85 @@ import numpy as np
 from numba import njit
 
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.vertex_substitution import in_steps
+from parallel_mix.kernels.vertex_substitution import best_of, in_steps
 
 Ints = np.ndarray
-ABREAST = 32
-FEW = 1024
-"""Up to so many points this is the faster way."""
+FEW, FEW_MEDOIDS = 1024, 32
+"""Up to so many points and medoids this is the faster way."""
 FAR = np.int64(2) ** 62
 
 
 @njit(cache=True, nogil=True)
 def table_of(E: Array, w: Array, steps: float) -> Ints:
-    """Distances in steps, a candidate a column; columns that fill the last ones up are far from all."""
+    """Weighted distances in steps, a candidate a row."""
     n = len(E)
-    Q = np.full((n, -(-n // ABREAST) * ABREAST), FAR)
-    for i in range(n):
-        for c in range(n):
-            Q[i, c] = in_steps(E[c, i], w[i], steps)
+    Q = np.empty((n, n), np.int64)
+    for j in range(n):
+        for i in range(n):
+            Q[j, i] = in_steps(E[j, i], w[i], steps)
     return Q
 
 
 @njit(cache=True, nogil=True)
-def nearest_two(Q: Ints, medoids: Ints, i: int) -> Any:
-    """Nearest and second nearest medoid of point i, and the distances to them."""
-    first, second, q1, q2 = -1, -1, FAR, FAR
-    for j in range(len(medoids)):
-        q = Q[i, medoids[j]]
-        if q < q1:
-            second, q2 = first, q1
-            first, q1 = j, q
-        elif q < q2:
-            second, q2 = j, q
-    return first, second, q1, q2
-
-
-@njit(cache=True, nogil=True)
-def place_all(Q: Ints, medoids: Ints, new: int, first: Ints, second: Ints, q1: Ints, q2: Ints, removal: Ints) -> Any:
-    """Nearest medoids of all points, now that medoid `new` is another one (-1: all are); what each medoid's removal
-    costs, and the loss."""
+def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: Ints) -> Any:
+    """Find the nearest medoids of all points and what each medoid's removal costs; the loss."""
     loss = np.int64(0)
+    first[:] = 0
+    q1[:] = Q[medoids[0]]
+    q2[:] = FAR
+    for j in range(1, len(medoids)):
+        medoid = medoids[j]
+        for i in range(len(first)):
+            q, a = Q[medoid, i], q1[i]
+            first[i] = j if q < a else first[i]
+            q1[i] = min(q, a)
+            q2[i] = min(max(q, a), q2[i])
     removal[:] = 0
     for i in range(len(first)):
-        if new < 0 or first[i] == new or second[i] == new:
-            first[i], second[i], q1[i], q2[i] = nearest_two(Q, medoids, i)
-        else:
-            q = Q[i, medoids[new]]
-            if q < q1[i]:
-                second[i], q2[i] = first[i], q1[i]
-                first[i], q1[i] = new, q
-            elif q < q2[i]:
-                second[i], q2[i] = new, q
         loss += q1[i]
         removal[first[i]] += q2[i] - q1[i]
     return loss
 
 
 @njit(cache=True, nogil=True)
-def judge_abreast(
-    Q: Ints, start: int, first: Ints, q1: Ints, q2: Ints, removal: Ints, change: Ints, best: Ints, out: Ints
-) -> None:
-    """What candidates from `start` on bring at `best`, and for which medoid; `change` (k + 1, ABREAST) is room."""
-    k = len(removal)
-    gain = change[k]
-    gain[:] = 0
-    for j in range(k):
-        change[j] = removal[j]
+def judge_all(Q: Ints, candidate: int, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
+    """What a candidate brings: to all exchanges alike (returned), and to each (`change`); `part` is room for n."""
+    gain = np.int64(0)
     for i in range(len(first)):
-        row, own, a, b = Q[i, start : start + ABREAST], change[first[i]], q1[i], q2[i]
-        for c in range(ABREAST):
-            q = row[c]
-            gain[c] += min(q - a, 0)
-            own[c] += min(max(q, a) - b, 0)
-    best[:] = change[0]
-    out[:] = 0
-    for j in range(1, k):
-        own = change[j]
-        for c in range(ABREAST):
-            if own[c] < best[c]:
-                best[c], out[c] = own[c], j
-    best += gain
+        q, a = Q[candidate, i], q1[i]
+        gain += min(q - a, 0)
+        part[i] = min(max(q, a) - q2[i], 0)
+    for i in range(len(first)):
+        change[first[i]] += part[i]
+    return gain
 
 
 @njit(cache=True, nogil=True)
 def substitute_few(Q: Ints, medoids: Ints) -> Ints:
     """Exchange medoids (in place, (starts, k), k of 2 or more) until a whole sweep brings nothing; the losses."""
     n, (starts, k), losses = len(Q), medoids.shape, np.empty(len(medoids), np.int64)
-    first, second, q1, q2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    removal, change = np.empty(k, np.int64), np.empty((k + 1, ABREAST), np.int64)
-    best, out = np.empty(ABREAST, np.int64), np.empty(ABREAST, np.int64)
+    first, q1, q2, part = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
     been, judged = np.empty(n, np.int64), np.empty(n, np.int64)
     for r in range(starts):
-        losses[r] = place_all(Q, medoids[r], -1, first, second, q1, q2, removal)
+        losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
         been[:] = 0
         judged[:] = -1
         sweep, exchanges, better = 0, 0, True
         while better:
             sweep, better = sweep + 1, False
-            been[medoids[r]] = sweep
-            looked_at = -1  # the last of the candidates that best and out tell of
+            for j in range(k):
+                been[medoids[r, j]] = sweep
             for candidate in range(n):
                 if been[candidate] == sweep or judged[candidate] == exchanges:
                     continue
-                if candidate > looked_at:
-                    start = candidate // ABREAST * ABREAST
-                    judge_abreast(Q, start, first, q1, q2, removal, change, best, out)
-                    looked_at = start + ABREAST - 1
                 judged[candidate] = exchanges
-                if best[candidate - start] < 0:
-                    been[candidate], exchanges, better, looked_at = sweep, exchanges + 1, True, -1
-                    new = out[candidate - start]
-                    medoids[r, new] = candidate
-                    losses[r] = place_all(Q, medoids[r], new, first, second, q1, q2, removal)
+                for j in range(k):
+                    change[j] = removal[j]
+                gain = judge_all(Q, candidate, first, q1, q2, change, part)
+                out = best_of(change)
+                if gain + change[out] < 0:
+                    been[candidate], exchanges, better = sweep, exchanges + 1, True
+                    medoids[r, out] = candidate
+                    losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
     return losses

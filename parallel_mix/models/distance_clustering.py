@@ -17,7 +17,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels import generalized_kmeans, vertex_substitution
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.small_substitution import FEW, substitute_few, table_of
+from parallel_mix.kernels.small_substitution import FEW, FEW_MEDOIDS, substitute_few, table_of
 from parallel_mix.kernels.vertex_substitution import assign, is_symmetric, steps_of
 from parallel_mix.kernels.ward_distances import cut_tree, join_all
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
@@ -81,7 +81,7 @@ class Group:
 
     def substitute(self, medoids: Ints) -> Ints:
         """Exchange the medoids of some starts, in place, until that brings nothing; the losses in steps."""
-        if len(self.w) > FEW:
+        if len(self.w) > FEW or medoids.shape[1] > FEW_MEDOIDS:
             return np.asarray(vertex_substitution.substitute(self.E, self.w, medoids, self.steps))
         if self._table is None:
             self._table = table_of(self.E, self.w, self.steps)

@@ -1,7 +1,8 @@
 """Classification by mixtures over distances alone: Mixture HLM, Kernel HLM, and cross-validation between them.
 
-A task is one class in one fold (or in all data): its clusterings into each number of components that is asked for, and
-what the estimation needs of them. Models are put together from these on rank 0; errors of a fold are tasks again.
+A part is one class in one fold (or in all data): its clusterings into each number of components that is asked for, and
+what the estimation needs of them; a task is one of them, or several small ones. Models are put together from these on
+rank 0; errors of a fold are tasks again.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from parallel_mix.models.hlm_model import (
 )
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.squares import HeldSquare, Square
-from parallel_mix.models.tiles import work_off
+from parallel_mix.models.tiles import handfuls, work_off
 
 Ints = np.ndarray
+WORTH = 1e6
+"""Looks at distances that make a task worth being handed out, some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,16 @@ class HlmData:
 
 @dataclass(frozen=True)
 class Part:
-    """A task: class `number` without the rows of a fold (-1: with all rows)."""
+    """Class `number` without the rows of a fold (-1: with all rows)."""
 
     fold: int
     number: int
     counts: tuple[int, ...]
+
+
+def fit_parts(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> list[Arrays]:
+    """A task."""
+    return [fit_part(data, part, settings) for part in parts]
 
 
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
@@ -175,21 +183,27 @@ def fit_hlm(
     folds = stratified_folds(y, settings.folds, settings.seed) if crossed else np.full(len(y), -2)
     folds = np.where((y >= 0) & (folds == -2), -3, folds)
     used = range(settings.folds) if crossed else ()
-    tasks = [Part(fold, number, candidates) for fold in (*used, -1) for number in range(count)]
+    every = [Part(fold, number, candidates) for fold in (*used, -1) for number in range(count)]
+    sizes = np.array([((y == part.number) & (folds != part.fold)).sum() for part in every], dtype=np.float64)
+    tasks = handfuls(list(sizes**2 * (1 + settings.restarts * len(candidates))), WORTH)
     parts = parts_of_state(run.restored())
-    done = np.array([k in parts for k in range(len(tasks))])
+    done = np.array([task[-1] in parts for task in tasks])
     backend.share(HlmRecipe(matrix, y, w, folds))
 
     def ledger() -> State:
-        return state_of_parts(parts, int(done.sum()))
+        return state_of_parts(parts)
 
     def how_far() -> HowFar:
-        return float(done.sum()), float(len(tasks)), f"HLM, class and fold {int(done.sum())}/{len(tasks)}"
+        return float(len(parts)), float(len(every)), f"HLM, class and fold {len(parts)}/{len(every)}"
 
-    work_off(backend, run, partial(fit_part, settings=settings), tasks, done, parts.__setitem__, ledger, how_far)
+    def keep(number: int, found: list[Arrays]) -> None:
+        parts.update(zip(tasks[number], found, strict=True))
+
+    handed_out = [every[task.start : task.stop] for task in tasks]
+    work_off(backend, run, partial(fit_parts, settings=settings), handed_out, done, keep, ledger, how_far)
 
     def model_of(fold: int, candidate: int) -> HlmModel:
-        chosen = [parts[k] for k, task in enumerate(tasks) if task.fold == fold]
+        chosen = [parts[k] for k, part in enumerate(every) if part.fold == fold]
         weight = np.ones(len(y)) if w is None else w
         totals = np.array([weight[part["rows"]].sum() for part in chosen])
         return put_together(chosen, candidate, totals, len(y), settings)
@@ -208,10 +222,10 @@ def fit_hlm(
     return HlmFit(model_of(-1, candidates[order[0]]), errors, held_out)
 
 
-def state_of_parts(parts: dict[int, Arrays], done: int) -> State:
+def state_of_parts(parts: dict[int, Arrays]) -> State:
     """Parts as arrays with names."""
     named = {f"part/{number}/{name}": value for number, part in parts.items() for name, value in part.items()}
-    return {"done": done} | named
+    return {"done": len(parts)} | named
 
 
 def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSettings) -> list[HlmModel]:

@@ -7,6 +7,7 @@ weight sqrt((|I_j| + 1) / (samples + 1)) where there were more; then all rows go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,10 +18,10 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums
 from parallel_mix.models.distance_clustering import Group, best_of_starts
-from parallel_mix.models.hlm import best_start, parts_of_state, state_of_parts
+from parallel_mix.models.hlm import WORTH, best_start, parts_of_state, state_of_parts
 from parallel_mix.models.hlm_model import FIELDS, HlmModel, HlmSettings, mixture_model, sums_of
 from parallel_mix.models.run import HowFar, QuietRun, Run
-from parallel_mix.models.tiles import work_off
+from parallel_mix.models.tiles import handfuls, work_off
 
 Ints = np.ndarray
 
@@ -142,6 +143,11 @@ def chosen_places(known: ClassPast, samples: int, random: np.random.Generator) -
     return np.flatnonzero(is_chosen), np.sqrt(each), each
 
 
+def regroup_some(data: PastRecipe, numbers: Sequence[int], **how: Any) -> list[Regrouped]:
+    """A task."""
+    return [regroup(data, number, **how) for number in numbers]
+
+
 def regroup(
     data: PastRecipe, number: int, components: int, samples: int, reassign: bool, settings: HlmSettings
 ) -> Regrouped:
@@ -197,17 +203,22 @@ def regrouped_model(
     """
     run = run or QuietRun()
     numbers = [int(k) for k in np.unique(past.y)]
+    new = np.bincount(past.y[past.component < 0], minlength=int(past.y.max()) + 1)[numbers]
+    clustered = new + old.count * (samples + 1.0)
+    tasks = handfuls(list(clustered**2 * settings.restarts), WORTH)
     found = parts_of_state(run.restored())
-    done = np.array([k in found for k in range(len(numbers))])
+    done = np.array([task[-1] in found for task in tasks])
     backend.share(PastRecipe(past, old.centroids))
-    kernel = partial(regroup, components=components, samples=samples, reassign=reassign, settings=settings)
+    kernel = partial(regroup_some, components=components, samples=samples, reassign=reassign, settings=settings)
 
     def how_far() -> HowFar:
-        return float(done.sum()), float(len(numbers)), f"HLM, class {int(done.sum())}/{len(numbers)}"
+        return float(len(found)), float(len(numbers)), f"HLM, class {len(found)}/{len(numbers)}"
 
-    work_off(
-        backend, run, kernel, numbers, done, found.__setitem__, lambda: state_of_parts(found, int(done.sum())), how_far
-    )
+    def keep(number: int, some: list[Regrouped]) -> None:
+        found.update(zip(tasks[number], some, strict=True))
+
+    handed_out = [numbers[task.start : task.stop] for task in tasks]
+    work_off(backend, run, kernel, handed_out, done, keep, lambda: state_of_parts(found), how_far)
     parts = [found[k] for k in range(len(numbers))]
     count = max(len(old.totals), int(past.y.max()) + 1)
     totals = np.bincount(past.y[past.component < 0], minlength=count).astype(np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -217,6 +217,17 @@ def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None,
             place(home, tiles[number], values, layout.halved)
 
     work_off(backend, run, partial(distance_tile, halved=layout.halved), tiles, done, keep, ledger, how_far)
+
+
+def handfuls(works: Sequence[float], worth: float) -> list[range]:
+    """Small things in a row, as many to a task as make it worth being handed out."""
+    found, first, work = [], 0, 0.0
+    for number, one in enumerate(works, start=1):
+        work += one
+        if work >= worth or number == len(works):
+            found.append(range(first, number))
+            first, work = number, 0.0
+    return found
 
 
 def work_off(
