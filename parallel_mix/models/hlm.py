@@ -62,9 +62,10 @@ class HlmData:
 
     def among(self, rows: Ints, columns: Ints) -> Array:
         """Distances of some rows to some others, whatever their order."""
+        if (columns[1:] > columns[:-1]).all():
+            return self._matrix.among(rows, columns)
         order = np.argsort(columns)
-        D = self._matrix.among(rows, columns[order])
-        return D if (np.diff(order) > 0).all() else D[:, np.argsort(order)]
+        return self._matrix.among(rows, columns[order])[:, np.argsort(order)]
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,14 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
         apart = D.astype(np.float64)
         np.fill_diagonal(apart, np.inf)
         found["nearest"] = apart.min(axis=1) ** 2
-    positive = D[D > 0].astype(np.float64)
-    found["spare"] = float((positive**2).mean()) if positive.size else 0.0
+    found["spare"] = mean_square(D)
     return found
+
+
+def mean_square(D: Array) -> float:
+    """Of the distances that are not zero; 0 where all are."""
+    count = np.count_nonzero(D)
+    return float(np.square(D, dtype=np.float64).sum()) / count if count else 0.0
 
 
 def best_start(group: Group, settings: HlmSettings, k: int, seeds: list[int]) -> Ints:
@@ -184,8 +190,8 @@ def fit_hlm(
     folds = np.where((y >= 0) & (folds == -2), -3, folds)
     used = range(settings.folds) if crossed else ()
     every = [Part(fold, number, candidates) for fold in (*used, -1) for number in range(count)]
-    sizes = np.array([((y == part.number) & (folds != part.fold)).sum() for part in every], dtype=np.float64)
-    tasks = handfuls(list(sizes**2 * (1 + settings.restarts * len(candidates))), WORTH)
+    sizes = np.bincount(y[y >= 0], minlength=count).astype(np.float64)  # with all folds
+    tasks = handfuls([sizes[part.number] ** 2 * (1 + settings.restarts * len(candidates)) for part in every], WORTH)
     parts = parts_of_state(run.restored())
     done = np.array([task[-1] in parts for task in tasks])
     backend.share(HlmRecipe(matrix, y, w, folds))

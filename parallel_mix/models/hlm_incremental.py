@@ -18,7 +18,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums
 from parallel_mix.models.distance_clustering import Group, best_of_starts
-from parallel_mix.models.hlm import WORTH, best_start, parts_of_state, state_of_parts
+from parallel_mix.models.hlm import WORTH, mean_square, parts_of_state, state_of_parts
 from parallel_mix.models.hlm_model import FIELDS, HlmModel, HlmSettings, mixture_model, sums_of
 from parallel_mix.models.run import HowFar, QuietRun, Run
 from parallel_mix.models.tiles import handfuls, work_off
@@ -83,12 +83,6 @@ class Past:
         component, mass = (np.concatenate(pair) for pair in zip((self.component, self.mass), new, strict=True))
         return Past(tuple(blocks), np.concatenate([self.y, y]), component, mass)
 
-    def of_class(self, number: int, centroids: Ints) -> ClassPast:
-        """What is known of one class."""
-        rows = np.flatnonzero(self.y == number)
-        is_centroid = np.isin(rows, centroids)
-        return ClassPast(rows, self.D[number], self.component[rows], self.mass[rows], is_centroid)
-
     def only(self, kept: Ints) -> Past:
         """Some of the rows, in rising order."""
         if len(kept) == len(self.y):
@@ -117,8 +111,22 @@ class PastRecipe:
     past: Past
     centroids: Ints
 
-    def load(self) -> PastRecipe:
-        return self
+    def load(self) -> PastData:
+        return PastData(self)
+
+
+class PastData:
+    """What is known of each class."""
+
+    def __init__(self, recipe: PastRecipe) -> None:
+        self._past = recipe.past
+        self._is_centroid = np.zeros(len(recipe.past.y), dtype=bool)
+        self._is_centroid[recipe.centroids] = True
+
+    def of_class(self, number: int) -> ClassPast:
+        """One class."""
+        past, rows = self._past, np.flatnonzero(self._past.y == number)
+        return ClassPast(rows, past.D[number], past.component[rows], past.mass[rows], self._is_centroid[rows])
 
 
 Regrouped = dict[str, Any]
@@ -143,21 +151,21 @@ def chosen_places(known: ClassPast, samples: int, random: np.random.Generator) -
     return np.flatnonzero(is_chosen), np.sqrt(each), each
 
 
-def regroup_some(data: PastRecipe, numbers: Sequence[int], **how: Any) -> list[Regrouped]:
+def regroup_some(data: PastData, numbers: Sequence[int], **how: Any) -> list[Regrouped]:
     """A task."""
     return [regroup(data, number, **how) for number in numbers]
 
 
 def regroup(
-    data: PastRecipe, number: int, components: int, samples: int, reassign: bool, settings: HlmSettings
+    data: PastData, number: int, components: int, samples: int, reassign: bool, settings: HlmSettings
 ) -> Regrouped:
     """Cluster a class anew, from samples of its old clusters and all its new rows."""
-    known = data.past.of_class(number, data.centroids)
-    chosen, w, stands_for = chosen_places(known, samples, np.random.default_rng([settings.seed, number]))
+    known, random = data.of_class(number), np.random.default_rng([settings.seed, number])
+    chosen, w, stands_for = chosen_places(known, samples, random)
     inner = known.D[np.ix_(chosen, chosen)]
     group = Group(np.ascontiguousarray(inner.T), w)
     k = min(components, len(chosen))
-    medoids = best_grown(group, settings, k, np.flatnonzero(known.is_centroid[chosen]), [settings.seed, number])
+    medoids = best_grown(group, settings, k, known.is_centroid[chosen], random)
     places, mass = medoids, stands_for
     near = inner[:, medoids]
     if reassign:
@@ -167,22 +175,20 @@ def regroup(
     labels[places] = np.arange(k)
     u = np.asarray(near[np.arange(len(near)), labels], dtype=np.float64) ** 2
     sums = ClusterSums.of(number, u, labels, places, None if reassign else w)
-    positive = inner[inner > 0].astype(np.float64)
     rows = known.rows if reassign else known.rows[chosen]
     found = {"medoids": rows[places], "rows": rows, "labels": labels, "mass": mass}
-    found["spare"] = float((positive**2).mean()) if positive.size else 0.0
+    found["spare"] = mean_square(inner)
     return found | {name: getattr(sums, name) for name in FIELDS}
 
 
-def best_grown(group: Group, settings: HlmSettings, k: int, known: Ints, seeds: list[int]) -> Ints:
+def best_grown(group: Group, settings: HlmSettings, k: int, known: np.ndarray, random: np.random.Generator) -> Ints:
     """Medoids of the least loss; starts of vsh are the medoids known before, made up to k at random.
 
     They begin near their ends, so that a quarter of the restarts is enough.
     """
     if settings.clustering != "vsh" or k == 1:
-        return best_start(group, settings, k, seeds)
-    numbers = np.random.default_rng([*seeds, k]).random((-(-settings.restarts // 4), len(group.w)))
-    numbers[:, known] -= 1.0
+        return best_of_starts(group, settings.clustering, k)[2]
+    numbers = random.random((-(-settings.restarts // 4), len(group.w))) - known
     begun = np.sort(np.argpartition(numbers, k - 1, axis=1)[:, :k], axis=1)
     return best_of_starts(group, "vsh", k, begun)[2]
 
@@ -205,7 +211,7 @@ def regrouped_model(
     numbers = [int(k) for k in np.unique(past.y)]
     new = np.bincount(past.y[past.component < 0], minlength=int(past.y.max()) + 1)[numbers]
     clustered = new + old.count * (samples + 1.0)
-    tasks = handfuls(list(clustered**2 * settings.restarts), WORTH)
+    tasks = handfuls(list(clustered**2 * (1 + settings.restarts / 4)), WORTH)
     found = parts_of_state(run.restored())
     done = np.array([task[-1] in found for task in tasks])
     backend.share(PastRecipe(past, old.centroids))
