@@ -3,8 +3,8 @@
 python benchmarks/hlm_incremental.py FOLDER      FOLDER has voting.npz and standin_corel1k_imagery.npz
 
 A round's time is that from the new rows' distances (to all before them, and to each other) to the next model, with
-what is kept for the round after it: of scheme I statistics, of scheme II the distances within classes, of retraining the
-matrix of all rows.
+what is kept for the round after it: of scheme I statistics, of scheme II the distances within classes, of retraining
+the matrix of all rows.
 """
 
 from __future__ import annotations

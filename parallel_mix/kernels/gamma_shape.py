@@ -41,7 +41,7 @@ def solve_shape(c: float) -> float:
         low, high = (s, high) if value > c else (low, s)
         step = (value - c) / slope  # Newton's in log s
         s *= np.exp(-np.clip(step, -1.0, 1.0))
-        if abs(step) < 1e-15:
+        if abs(step) < 1e-8:  # the next would be its square
             break
     return float(min(s, LARGEST_SHAPE))
 
@@ -53,6 +53,6 @@ def _side(s: float) -> tuple[float, float]:
     return float(np.log(s) - digamma(s)), float(1.0 - s * polygamma(1, s))
 
 
-def whole_dimension(s: float) -> float:
+def whole_dimension(s: Array | float) -> Array:
     """s* = floor(2 s + 1/2) / 2: the dimension d = 2 s is a whole number, 1 at the least."""
-    return float(max(np.floor(2.0 * s + 0.5) / 2.0, 0.5))
+    return np.maximum(np.floor(2.0 * np.asarray(s) + 0.5) / 2.0, 0.5)

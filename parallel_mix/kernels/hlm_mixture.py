@@ -100,7 +100,7 @@ def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: 
         part = np.where(used, sums.counts / (sums.counts + 1.0), 0.0)[here]
         s[here] = found
         b[here] = (part * sums.means[here] + (1.0 - part) * mean) / found
-    return GammaParameters(b, s, np.array([whole_dimension(one) for one in s]), together)
+    return GammaParameters(b, s, whole_dimension(s), together)
 
 
 def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
