@@ -19,6 +19,7 @@ from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.models.squares import Square
 from parallel_mix.progress import plural
 from parallel_mix.store.results import write_tree
+from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Table
 
 ON_DIAGONAL = 1e-6
@@ -56,6 +57,8 @@ class ClustersJob:
             raise InputError("--shard is for vsh of all rows, into two clusters or more.")
         at_once = 1 if backend.name == "serial" else min(backend.size, available_cores())
         needed, there = 8 * self.table.count**2 * at_once, available_memory()
+        if needed > there and self._held_once():
+            needed //= at_once
         too_large = self.groups is None and needed > there
         if too_large and not possible:
             raise InputError(
@@ -63,6 +66,12 @@ class ClustersJob:
                 f"{there / 2**30:.1f}: use fewer workers, or vsh into two clusters or more, which spreads its rows."
             )
         return possible and (options.shard or too_large)
+
+    def _held_once(self) -> bool:
+        """True where the workers of a host share one copy, as no one needs the transpose or the mean."""
+        matrix = self.table.matrix
+        shared = isinstance(matrix, StoredMatrix) and matrix.is_mapped and not self.options.symmetrize
+        return shared and asymmetry_of(matrix) == 0
 
     def intention(self) -> str:
         """What a dry run says."""

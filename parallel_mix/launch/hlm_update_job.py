@@ -57,6 +57,8 @@ class HlmUpdate:
         self.past = tree.get("past")
         if self.options.scheme == 2 and self.past is None:
             raise InputError(f"{path} keeps no rows, which scheme 2 needs: fit it with --keep.")
+        if self.options.scheme == 2 and not isinstance(tree["past"]["distances"], dict):
+            raise InputError(f"{path} keeps its rows as an earlier version did: fit it anew with --keep.")
         if self.old_rows is not None and table.rows is None:
             raise InputError(
                 f"The rows of {path} have names, those of {table.path} have none: give them (--row-names)."

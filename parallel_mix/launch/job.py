@@ -63,6 +63,7 @@ class Job:
         self._began = time.monotonic()
         self._kept: KeptRun | None = None
         self._staged: list[Path] = []
+        self._stored: list[StoredMatrix] = []
 
     def __enter__(self) -> Self:
         kept = ("input", "old") if getattr(self.options, "in_place", False) else ("input", "old", "model")
@@ -75,6 +76,7 @@ class Job:
         """The input table, checked."""
         table = read_table(path, selection or self.selection, least_rows, self._look)
         self.digest = digest(table)
+        self._stored += [table.matrix] if isinstance(table.matrix, StoredMatrix) else []
         d = (table.X if table.matrix is None else table.matrix).shape[1]
         found = plural(table.count, self.selection.things) + (f", {plural(d, 'column')}" if d else "")
         backend = self.backend
@@ -167,7 +169,9 @@ class Job:
         self.finish()
 
     def complete_record(self) -> dict[str, Any]:
-        """The record of the run, now that its work is done."""
+        """The record of the run, now that its work is done: on what it has read, and nothing else."""
+        for matrix in self._stored:
+            matrix.check_unchanged()
         efficiency = Efficiency(self.backend.seconds, self.backend.usage(), self.backend.size)
         if efficiency.seconds > LONG_ENOUGH:
             self.progress.say(efficiency.summary())

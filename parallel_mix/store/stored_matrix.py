@@ -50,12 +50,15 @@ class StoredMatrix:
         """As what workers share."""
         return self
 
+    def check_unchanged(self) -> None:
+        """Refuse what is not the matrix any more that it was."""
+        if stamp_of(Path(self.path)) != self.stamp:
+            raise InputError(f"{self.path} has changed since the run began: begin anew with --fresh.")
+
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        path = Path(self.path)
-        with opened(path) as file:
-            if stamp_of(path) != self.stamp:
-                raise InputError(f"{path} has changed since the run began: begin anew with --fresh.")
+        with opened(Path(self.path)) as file:
+            self.check_unchanged()
             yield file[self.dataset]
 
     @contextmanager
@@ -67,6 +70,12 @@ class StoredMatrix:
     def __getitem__(self, key: Any) -> Array:
         with self._entries() as entries:
             return floating(entries[key])
+
+    @property
+    def is_mapped(self) -> bool:
+        """True where the workers of a host share its entries in memory."""
+        with self._entries() as entries:
+            return isinstance(entries, np.ndarray)
 
     @property
     def rounding(self) -> float:

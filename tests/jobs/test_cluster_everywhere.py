@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from parallel_mix.launch import clusters_job
+from parallel_mix.store.tables import Selection, read_table
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
 
 X = blobs(700, 4, 6)
@@ -128,6 +132,38 @@ def test_killed_and_gone_on_with(tmp_path: Path, backend: str) -> None:
     assert done.returncode == 0, done.stderr
     assert "Going on from" in done.stderr
     assert_same_result(tmp_path / "whole.h5", out)
+
+
+@pytest.mark.parametrize("backend", ["serial2", "mpi2"])
+def test_a_matrix_that_changes_meanwhile_gives_no_result(folder: Path, tmp_path: Path, backend: str) -> None:
+    """It is not copied, so what was found may be of the one or the other."""
+    (tmp_path / "D.h5").write_bytes((folder / "D.h5").read_bytes())
+    before, after = launcher(backend)
+    words = ["cluster", tmp_path / "D.h5", "-o", tmp_path / "C.h5", "--clusters", "9", "--restarts", "4000", *after]
+    words += ["--checkpoint-every", "0"]
+    command = [*before, str(BIN / "parallel-mix"), *map(str, words)]
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "C.h5.checkpoint").exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    os.utime(tmp_path / "D.h5")
+    said = process.communicate(timeout=60)[1]
+    assert "D.h5 has changed since the run began" in said
+    assert process.returncode != 0
+    assert not (tmp_path / "C.h5").exists()
+
+
+@pytest.mark.parametrize("there, spread", [(1e9, False), (6e6, False), (3e6, True)])
+def test_the_workers_of_a_host_share_a_plain_matrix(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, there: float, spread: bool
+) -> None:
+    monkeypatch.setattr(clusters_job, "available_memory", lambda: there)
+    monkeypatch.setattr(clusters_job, "available_cores", lambda: 2)
+    job = object.__new__(clusters_job.ClustersJob)
+    job.options = SimpleNamespace(method="vsh", clusters=[3], shard=False, symmetrize=False)
+    job.job = SimpleNamespace(backend=SimpleNamespace(name="mpi", size=2))  # type: ignore[assignment]
+    job.groups, job.table = None, read_table(folder / "D.h5", Selection("distances", kind="matrix"))
+    assert job.in_shards() == spread
 
 
 @pytest.mark.parametrize("change", ["weights", "classes", "shard"])

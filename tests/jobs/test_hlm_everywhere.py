@@ -273,7 +273,12 @@ def test_an_update_says_what_it_needs(batches: Path, tmp_path: Path) -> None:
     bare, kernel = tmp_path / "bare.h5", tmp_path / "kernel.h5"
     assert parallel_mix("hlm", "fit", batches / "D-old.h5", "-o", bare).returncode == 0
     assert parallel_mix("hlm", "fit", batches / "D-old.h5", "-o", kernel, "--kernel").returncode == 0
+    (earlier := tmp_path / "earlier.h5").write_bytes(model.read_bytes())
+    with h5py.File(earlier, "a") as file:
+        del file["hlm/past/distances"]
+        file["hlm/past/distances"] = np.zeros((180, 180))
     cases = [
+        ([earlier, batches / "D-more-all.h5", "--scheme", "2"], "as an earlier version did: fit it anew with --keep"),
         (
             [model, batches / "D-more.h5", "--scheme", "2"],
             "needed are those of 120 new rows to the 180 rows|no distances to",

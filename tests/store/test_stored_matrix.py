@@ -39,15 +39,14 @@ def test_mapped_or_read_the_entries_are_the_same(tmp_path: Path, kind: str) -> N
     assert (matrix.among(some, others) == plain[np.ix_(some, others)]).all()
     assert (matrix[5:9, 10:20] == plain[5:9, 10:20]).all()
     assert (matrix.rows(5, 9) == plain[5:9]).all()
-    with matrix._opened() as dataset:
-        mapped = stored_matrix.mapped_entries(dataset, matrix.path)
-    assert (mapped is not None) == (kind in ("plain", "double"))
+    assert matrix.is_mapped == (kind in ("plain", "double"))
 
 
 def test_a_matrix_at_an_odd_place_is_read(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(b"x" + D.tobytes())
     matrix = stored(tmp_path / "D.h5", shape=D.shape, dtype=D.dtype, external=[(tmp_path / "raw", 1, D.nbytes)])
     assert (matrix.among(np.arange(60), np.arange(60)) == D).all()
+    assert not matrix.is_mapped
 
 
 def test_nobody_writes_to_the_file_by_mistake(tmp_path: Path) -> None:
