@@ -27,7 +27,7 @@ from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.dask_slurm import slurm_cluster
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import QUEUED_AHEAD, available_cores, one_blas_thread, run_task
-from parallel_mix.backends.usage import Meter, Usage
+from parallel_mix.backends.usage import Meter, Usage, in_all
 from parallel_mix.errors import Failure, InputError, ParallelMixError, Stopped
 
 ANSWERS_WITHIN = 15
@@ -123,6 +123,7 @@ class DaskBackend(Backend):
         self._finished: Queue[tuple[int, int]] = Queue()  # no SimpleQueue: see ComputeThreads
         self._call = 0
         self._usage: dict[str, Usage] = {}
+        self._before: list[Usage] = []
 
     def _connect(
         self, workers: int | None, threads: int | None, scheduler: str | None, scheduler_file: str | None
@@ -180,7 +181,8 @@ class DaskBackend(Backend):
     def share(self, recipe: Recipe) -> None:
         self.stop.deferred = True
         if self._context_name:
-            self.client.unregister_worker_plugin(self._context_name)
+            self.client.unregister_worker_plugin(self._context_name)  # and with it what counts on the workers
+        self._before, self._usage = self.usage(), {}
         self._context_name = f"parallel-mix-{os.getpid()}-{next(_numbers)}"
         self.client.register_plugin(ContextPlugin(self._context_name, recipe), name=self._context_name)
 
@@ -257,7 +259,7 @@ class DaskBackend(Backend):
             self.client.cancel(futures, force=True)
 
     def usage(self) -> list[Usage]:
-        return [self._usage[worker] for worker in sorted(self._usage)]
+        return in_all(self._before, [self._usage[worker] for worker in sorted(self._usage)])
 
     def close(self) -> None:
         with contextlib.suppress(Exception):

@@ -8,7 +8,7 @@ from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.processes import ComputeProcesses
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.threads import ComputeThreads, available_cores, one_blas_thread
-from parallel_mix.backends.usage import Usage
+from parallel_mix.backends.usage import Usage, in_all
 
 
 class SerialBackend(Backend):
@@ -25,9 +25,14 @@ class SerialBackend(Backend):
         self.size = threads or available_cores()
         self._blas = one_blas_thread()
         self._pool: ComputeThreads | ComputeProcesses | None = None
+        self._before: list[Usage] = []  # of pools that have ended
 
     def share(self, recipe: Recipe) -> None:
         self.stop.deferred = True
+        if isinstance(self._pool, ComputeThreads) and not self._pool.pending:
+            self._pool.context = None
+            self._pool.context = recipe.load()
+            return
         self._end_pool()
         context = recipe.load()
         self._pool = (
@@ -46,7 +51,7 @@ class SerialBackend(Backend):
         return self._running().results(timeout=0.1)
 
     def usage(self) -> list[Usage]:
-        return self._pool.usage() if self._pool else []
+        return in_all(self._before, self._pool.usage() if self._pool else [])
 
     def close(self) -> None:
         self._end_pool()
@@ -59,5 +64,6 @@ class SerialBackend(Backend):
 
     def _end_pool(self) -> None:
         if self._pool is not None:
+            self._before = self.usage()
             self._pool.close()
             self._pool = None

@@ -6,7 +6,7 @@ import resource
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,17 @@ class Usage:
     talking: float = 0.0  # seconds taken by messages
     received: int = 0  # bytes
     memory: int = 0  # peak, bytes
+
+
+def in_all(before: Sequence[Usage], now: Sequence[Usage]) -> list[Usage]:
+    """What workers did before they, or others in their place, began to count anew, and since then."""
+    found = {one.worker: one for one in before}
+    for one in now:
+        if (was := found.get(one.worker)) is not None:
+            sums = {name: getattr(was, name) + getattr(one, name) for name in ("tasks", "busy", "talking", "received")}
+            one = replace(one, **sums, memory=max(was.memory, one.memory))
+        found[one.worker] = one
+    return list(found.values())
 
 
 class Meter:

@@ -100,6 +100,15 @@ def test_a_second_share_replaces_the_first(backend: Backend) -> None:
         assert dict(backend.map(plus_context, [0])) == {0: value}
 
 
+def test_what_workers_did_counts_over_all_shares(backend: Backend) -> None:
+    backend.share(Constant(0))
+    before = sum(one.tasks for one in backend.usage())
+    for count in (5, 3):
+        backend.share(Constant(1))
+        assert len(dict(backend.map(plus_context, list(range(count))))) == count
+    assert sum(one.tasks for one in backend.usage()) - before >= 8, "ranks count loading, too"
+
+
 def test_a_raising_task_stops_the_call_and_says_where(backend: Backend) -> None:
     backend.share(Constant(0))
     with pytest.raises(TaskError, match=r"Task 3 failed on .*three is too many") as caught:
