@@ -24,6 +24,7 @@ from parallel_mix.models.hlm_model import (
     Arrays,
     HlmModel,
     HlmSettings,
+    as_clusters,
     check_settings,
     put_together,
 )
@@ -86,10 +87,11 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     """What a model needs of a class: of its clusterings, of nearest neighbours, and of its distances as a whole."""
     rows = np.flatnonzero((data.y == part.number) & (data.folds != part.fold))
     if not len(rows):
-        return {"rows": rows, "spare": 0.0}
+        return {"rows": rows, "spare": 0.0, "clusters": np.empty((2 + len(FIELDS), 0))}
     D = data.among(rows, rows)
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
     found: Arrays = {"rows": rows}
+    clusters = [np.empty((2 + len(FIELDS), 0))]
     for count in part.counts:
         if count == KERNEL:
             continue
@@ -98,7 +100,8 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
         labels = labels_by(group, settings.clustering, medoids)
         u = np.asarray(D[np.arange(len(rows)), medoids[labels]], dtype=np.float64) ** 2
         sums = ClusterSums.of(part.number, u, labels, medoids, data.w[rows] if data.weighted else None)
-        found |= {f"{count}/medoids": rows[medoids], **{f"{count}/{name}": getattr(sums, name) for name in FIELDS}}
+        clusters.append(as_clusters(count, rows[medoids], sums))
+    found["clusters"] = np.concatenate(clusters, axis=1)
     if KERNEL in part.counts and len(rows) > 1:
         apart = D.astype(np.float64)
         np.fill_diagonal(apart, np.inf)

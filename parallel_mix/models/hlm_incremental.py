@@ -19,7 +19,7 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums
 from parallel_mix.models.distance_clustering import Group, best_of_starts
 from parallel_mix.models.hlm import WORTH, mean_square, parts_of_state, state_of_parts
-from parallel_mix.models.hlm_model import FIELDS, HlmModel, HlmSettings, mixture_model, sums_of
+from parallel_mix.models.hlm_model import HlmModel, HlmSettings, as_clusters, clusters_of, mixture_model
 from parallel_mix.models.run import HowFar, QuietRun, Run
 from parallel_mix.models.tiles import handfuls, work_off
 
@@ -130,8 +130,8 @@ class PastData:
 
 
 Regrouped = dict[str, Any]
-"""A class in its new clusters: `medoids` and `rows`, the `labels` of these (numbers of medoids), their `mass`, the
-fields of the clusters' sums, and `spare`."""
+"""A class in its new clusters: the `clusters` (`as_clusters`), its `rows`, their `labels` (numbers of clusters) and
+`mass`, and `spare`."""
 
 
 def chosen_places(known: ClassPast, samples: int, random: np.random.Generator) -> tuple[Ints, Array, Array]:
@@ -176,9 +176,8 @@ def regroup(
     u = np.asarray(near[np.arange(len(near)), labels], dtype=np.float64) ** 2
     sums = ClusterSums.of(number, u, labels, places, None if reassign else w)
     rows = known.rows if reassign else known.rows[chosen]
-    found = {"medoids": rows[places], "rows": rows, "labels": labels, "mass": mass}
-    found["spare"] = mean_square(inner)
-    return found | {name: getattr(sums, name) for name in FIELDS}
+    clusters = as_clusters(components, rows[places], sums)
+    return {"clusters": clusters, "rows": rows, "labels": labels, "mass": mass, "spare": mean_square(inner)}
 
 
 def best_grown(group: Group, settings: HlmSettings, k: int, known: np.ndarray, random: np.random.Generator) -> Ints:
@@ -233,10 +232,10 @@ def regrouped_model(
     for number, part in zip(numbers, parts, strict=True):
         spare[number], mass[part["rows"]] = part["spare"], part["mass"]
         component[part["rows"]] = before + part["labels"]
-        before += len(part["medoids"])
-    centroids = np.concatenate([part["medoids"] for part in parts])
-    sums = ClusterSums.joined([sums_of(part, number) for number, part in zip(numbers, parts, strict=True)])
+        before += part["clusters"].shape[1]
+    clusters = [clusters_of(part["clusters"], k, components) for k, part in zip(numbers, parts, strict=True)]
+    sums = ClusterSums.joined([one for _, one in clusters])
     kept = np.flatnonzero(component >= 0)
-    places = np.searchsorted(kept, centroids)
-    model = mixture_model(sums, places, totals, spare, len(kept), settings, components)
+    centroids = np.searchsorted(kept, np.concatenate([medoids for medoids, _ in clusters]))
+    model = mixture_model(sums, centroids, totals, spare, len(kept), settings, components)
     return model, Past(past.D, past.y, component, mass).only(kept), kept

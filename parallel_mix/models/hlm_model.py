@@ -102,17 +102,24 @@ def put_together(parts: Sequence[Arrays], count: int, totals: Array, rows: int, 
     """The model of all classes from their parts."""
     if count == KERNEL:
         return kernel_model(parts, totals, rows, settings)
-    some = [(k, part) for k, part in enumerate(parts) if f"{count}/medoids" in part]
-    sums = ClusterSums.joined([sums_of(part, k, f"{count}/") for k, part in some])
-    centroids = np.concatenate([part[f"{count}/medoids"] for _, part in some])
+    found = [clusters_of(part["clusters"], k, count) for k, part in enumerate(parts)]
+    sums = ClusterSums.joined([one for _, one in found])
+    centroids = np.concatenate([medoids for medoids, _ in found])
     spare = np.array([part["spare"] for part in parts])
     return mixture_model(sums, centroids, totals, spare, rows, settings, count)
 
 
-def sums_of(part: Arrays, number: int, prefix: str = "") -> ClusterSums:
-    """The sums of one class's clusters."""
-    values = {name: np.asarray(part[prefix + name]) for name in FIELDS}
-    return ClusterSums(classes=np.full(len(values["sizes"]), number), **values)
+def as_clusters(count: int, medoids: Ints, sums: ClusterSums) -> Array:
+    """A clustering into `count` clusters, or fewer, as one table: a column each, of `count`, medoid and `FIELDS`."""
+    return np.stack([np.full(len(medoids), float(count)), medoids, *(getattr(sums, name) for name in FIELDS)])
+
+
+def clusters_of(table: Array, number: int, count: int) -> tuple[Ints, ClusterSums]:
+    """The medoids and sums of class `number` from such tables side by side."""
+    _, medoids, *rest = table[:, table[0] == count]
+    values = dict(zip(FIELDS, rest, strict=True))
+    values |= {name: values[name].astype(np.int64) for name in ("points", "zeros")}
+    return medoids.astype(np.int64), ClusterSums(classes=np.full(len(medoids), number), **values)
 
 
 def check_settings(settings: HlmSettings) -> None:
