@@ -14,8 +14,10 @@ paper <-> code    |I_j| <-> counts    u_j <-> means    omega_j <-> sizes / their
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy.special import logsumexp
 
 from parallel_mix.kernels.density import Array
@@ -24,6 +26,52 @@ from parallel_mix.kernels.gamma_shape import solve_shape, spread_of_logs, whole_
 LEAST_POINTS = 3
 LEAST_TOLD = 5
 SHAPES = ("common", "class", "grouped")
+
+
+@njit(cache=True, nogil=True)
+def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array) -> Any:
+    """Sizes, counts, means, spreads, points and zeros of clusters, as `ClusterSums` has them."""
+    k = len(medoids)
+    sizes, counts, means, spreads = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k)
+    points, zeros = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    counted = u > 0
+    for j in range(k):
+        counted[medoids[j]] = False
+    for i in range(len(u)):
+        j = labels[i]
+        sizes[j] += w[i]
+        points[j] += 1
+        if counted[i]:
+            counts[j] += w[i]
+            means[j] += w[i] * u[i]
+        elif medoids[j] != i:
+            zeros[j] += 1
+    for j in range(k):
+        means[j] = means[j] / counts[j] if counts[j] > 0 else 0.0
+    for i in range(len(u)):
+        if counted[i] and means[labels[i]] > 0:
+            spreads[labels[i]] -= w[i] * np.log(u[i] / means[labels[i]])
+    return sizes, counts, means, np.maximum(spreads, 0.0), points, zeros
+
+
+@njit(cache=True, nogil=True)
+def first_of_clusters(labels: np.ndarray, mass: Array, order: np.ndarray, most: int) -> tuple[np.ndarray, Array]:
+    """The first points, in some order, of each cluster, at most so many, and all of no cluster (-1); in rising order.
+
+    With them what each stands for: for an equal part of its cluster's mass, or for itself.
+    """
+    n = len(labels)
+    kept, total, taken = np.zeros(labels.max() + 1), np.zeros(labels.max() + 1), labels < 0
+    for i in order:
+        if labels[i] >= 0:
+            total[labels[i]] += mass[i]
+            taken[i] = kept[labels[i]] < most
+            kept[labels[i]] += taken[i]
+    stands_for = np.ones(n)
+    for i in range(n):
+        if labels[i] >= 0:
+            stands_for[i] = total[labels[i]] / kept[labels[i]]
+    return np.flatnonzero(taken), stands_for[taken]
 
 
 @dataclass(frozen=True)
@@ -41,25 +89,8 @@ class ClusterSums:
     @classmethod
     def of(cls, number: int, u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array | None = None) -> ClusterSums:
         """Of the clusters of class `number`: squared distances to the medoids, labels, medoids as places."""
-        k = len(medoids)
         weight = np.ones(len(u)) if w is None else w
-        is_medoid = np.zeros(len(u), dtype=bool)
-        is_medoid[medoids] = True
-        counted = ~is_medoid & (u > 0)
-        counts = np.bincount(labels[counted], weights=weight[counted], minlength=k).astype(np.float64)
-        sums = np.bincount(labels[counted], weights=(weight * u)[counted], minlength=k)
-        means = np.divide(sums, counts, out=np.zeros(k), where=counts > 0)
-        logs = weight[counted] * np.log(u[counted] / means[labels[counted]])
-        spreads = np.maximum(-np.bincount(labels[counted], weights=logs, minlength=k), 0.0)
-        return cls(
-            np.full(k, number),
-            np.bincount(labels, weights=weight, minlength=k).astype(np.float64),
-            counts,
-            means,
-            spreads,
-            np.bincount(labels, minlength=k),
-            np.bincount(labels[~is_medoid & (u == 0)], minlength=k),
-        )
+        return cls(np.full(len(medoids), number), *sums_of_clusters(u, labels, medoids, weight))
 
     @classmethod
     def joined(cls, parts: list[ClusterSums]) -> ClusterSums:

@@ -16,7 +16,7 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.hlm_mixture import ClusterSums
+from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters
 from parallel_mix.models.distance_clustering import Group, best_of_starts
 from parallel_mix.models.hlm import WORTH, mean_square, parts_of_state, state_of_parts
 from parallel_mix.models.hlm_model import HlmModel, HlmSettings, as_clusters, clusters_of, mixture_model
@@ -136,19 +136,9 @@ Regrouped = dict[str, Any]
 
 def chosen_places(known: ClassPast, samples: int, random: np.random.Generator) -> tuple[Ints, Array, Array]:
     """Rows of a class that are clustered anew, in rising order, their weights, and how many each stands for."""
-    of = known.component
-    keys = random.random(len(of))
-    keys[known.is_centroid] = -1.0  # first of its component, and not counted as a sample
-    order = np.lexsort((keys, of))
-    counts = np.bincount(of + 1)
-    place = np.empty(len(of), dtype=np.int64)
-    place[order] = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-    is_chosen = (of < 0) | (place <= samples)
-    kept = np.bincount(of[is_chosen] + 1, minlength=len(counts))
-    stands_for = np.bincount(of + 1, weights=known.mass) / np.maximum(kept, 1)
-    stands_for[0] = 1.0  # new rows
-    each = stands_for[of[is_chosen] + 1]
-    return np.flatnonzero(is_chosen), np.sqrt(each), each
+    order = np.argsort(random.random(len(known.rows)) - known.is_centroid)  # centroids first, and one more is taken
+    chosen, stands_for = first_of_clusters(known.component, known.mass, order, samples + 1)
+    return chosen, np.sqrt(stands_for), stands_for
 
 
 def regroup_some(data: PastData, numbers: Sequence[int], **how: Any) -> list[Regrouped]:
