@@ -26,9 +26,7 @@ class Options(CommonOptions):
     input: Path = argument("distances of the new rows to each other (scheme 2: to the rows the model kept, too)")
     labels: str = option("y", "dataset of the classes of the new rows; new classes are added", metavar="NAME")
     scheme: int = option(1, "1: join statistics; 2: cluster samples of the old rows with the new", read=integer)
-    components: int | None = option(
-        None, "scheme 1: components a class of the batch; 2: of all (default: as before)", read=positive, metavar="N"
-    )
+    components: int | None = option(None, "a class: of the batch, or (2) of all; as before", read=positive, metavar="N")
     samples: int = option(4, "scheme 2: rows of each old component besides its centroid", read=positive, metavar="V")
     reassign: bool = option(
         True, "scheme 2: estimate by the clustered rows alone, weighted, and keep only these", negative="--no-reassign"
@@ -56,7 +54,7 @@ def run(options: Options) -> None:
     """Read, update, write."""
     from parallel_mix.launch.session import run_on_backend
 
-    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hlm")
+    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hlm_incremental")
 
 
 def work(options: Options, backend: Backend) -> None:
@@ -67,6 +65,7 @@ def work(options: Options, backend: Backend) -> None:
 
     selection = Selection(options.dataset, None, options.labels, options.row_names, "rectangle")
     with Job("hlm update", options, backend, selection) as job:
+        job.workers_read = False
         update = HlmUpdate(job, options.model, job.read(options.input, least_rows=1))
         if options.dry_run:
             job.progress.say(update.intention())

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.usage import Usage
-from parallel_mix.errors import Failure, Stopped, TaskError, UsersFaultError
+from parallel_mix.errors import Failure, InputError, Stopped, TaskError
 
 Kernel = Callable[[Any, Any], Any]
 Nodes = dict[tuple[int, int], Any]
@@ -79,6 +79,13 @@ class Backend(ABC):
         """Time since the first task."""
         return 0.0 if self._first_call is None else time.monotonic() - self._first_call
 
+    def end_of_reading(self) -> None:
+        """What the workers did until now was to look at the input: `seconds` begins anew, a signal stops at once."""
+        self._first_call = None
+        self.stop.deferred = False
+        if self.stop.signum:
+            raise Stopped(self.stop.signum)
+
     def close(self) -> None:  # noqa: B027 (a backend without resources needs nothing here)
         """End the workers."""
 
@@ -121,7 +128,7 @@ class Backend(ABC):
                     sent, following = sent + 1, []
             for index, result in found:  # workers are busy again while the caller looks at these
                 if isinstance(result, Failure):
-                    raise UsersFaultError(result.error) if result.users_fault else TaskError(result)
+                    raise InputError(result.error) if result.users_fault else TaskError(result)
                 received += 1
                 yield index, result
             if self.stop.signum:

@@ -145,7 +145,9 @@ class ComputeProcesses:
             self._poll.unregister(worker.pipe)
         worker.pipe.close()
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-        text = f"the process {worker.pid} died ({how}), perhaps for want of memory"
+        cut_short = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGBUS
+        why = "as a file that it reads was cut short" if cut_short else "perhaps for want of memory"
+        text = f"the process {worker.pid} died ({how}), {why}"
         own = [index for call, index in worker.tasks if call == self._call]
         if own:
             self._fail(own[0], f"process {worker.number}", text)

@@ -31,16 +31,26 @@ class Usage:
     received: int = 0  # bytes
     memory: int = 0  # peak, bytes
 
+    def plus(self, other: Usage | None, times: int) -> Usage:
+        """With the other's work added, or taken away."""
+        if other is None:
+            return self
+        names = ("tasks", "busy", "talking", "received")
+        sums = {name: getattr(self, name) + times * getattr(other, name) for name in names}
+        return replace(self, **sums, memory=max(self.memory, other.memory))
+
 
 def in_all(before: Sequence[Usage], now: Sequence[Usage]) -> list[Usage]:
     """What workers did before they, or others in their place, began to count anew, and since then."""
     found = {one.worker: one for one in before}
-    for one in now:
-        if (was := found.get(one.worker)) is not None:
-            sums = {name: getattr(was, name) + getattr(one, name) for name in ("tasks", "busy", "talking", "received")}
-            one = replace(one, **sums, memory=max(was.memory, one.memory))
-        found[one.worker] = one
+    found |= {one.worker: one.plus(found.get(one.worker), 1) for one in now}
     return list(found.values())
+
+
+def since(before: Sequence[Usage], now: Sequence[Usage]) -> list[Usage]:
+    """What workers did since then."""
+    was = {one.worker: one for one in before}
+    return [one.plus(was.get(one.worker), -1) for one in now]
 
 
 class Meter:

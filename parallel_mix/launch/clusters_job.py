@@ -68,10 +68,13 @@ class ClustersJob:
         return possible and (options.shard or too_large)
 
     def _held_once(self) -> bool:
-        """True where the workers of a host share one copy, as no one needs the transpose or the mean."""
-        matrix = self.table.matrix
-        shared = isinstance(matrix, StoredMatrix) and matrix.is_mapped and not self.options.symmetrize
-        return shared and asymmetry_of(matrix) == 0
+        """True where the workers of a host share one copy.
+
+        None needs the transpose or the mean of both; Dask's are told from each other, and ended, by what each maps.
+        """
+        matrix, options = self.table.matrix, self.options
+        other = options.symmetrize or options.method == "ward" or self.job.backend.name == "dask"
+        return not other and isinstance(matrix, StoredMatrix) and matrix.is_mapped and asymmetry_of(matrix) == 0
 
     def intention(self) -> str:
         """What a dry run says."""

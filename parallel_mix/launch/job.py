@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.threads import available_cores
+from parallel_mix.backends.usage import Usage, since
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError, UnknownNameError
 from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
@@ -44,6 +45,8 @@ class Job:
     """A file that is worth nothing where there is no checkpoint that goes with it."""
     unit = "ascents"
     """What the work done is counted in."""
+    workers_read = True
+    """The workers read the input for themselves."""
 
     def __init__(
         self,
@@ -64,6 +67,7 @@ class Job:
         self._kept: KeptRun | None = None
         self._staged: list[Path] = []
         self._stored: list[StoredMatrix] = []
+        self._usage_of_reading: list[Usage] = []
 
     def __enter__(self) -> Self:
         kept = ("input", "old") if getattr(self.options, "in_place", False) else ("input", "old", "model")
@@ -88,10 +92,13 @@ class Job:
     def _look(self, matrix: Any, path: Path) -> Survey:
         """A look at all entries of a matrix: of a large one that is stored by all workers."""
         stripes = stripes_of(matrix.shape)
-        if not isinstance(matrix, StoredMatrix) or len(stripes) == 1 or self.options.only_task is not None:
+        shared = isinstance(matrix, StoredMatrix) and self.workers_read and self.options.only_task is None
+        if not shared or len(stripes) == 1:
             return survey(matrix, path)
         self.backend.share(matrix)
         parts = dict(self.backend.map(survey_stripe, stripes))
+        self.backend.end_of_reading()
+        self._usage_of_reading = self.backend.usage()
         return joined_surveys(matrix, path, [parts[k] for k in range(len(stripes))])
 
     def read_two(self, new: Path, old: Path | None) -> tuple[Table, Table]:
@@ -154,6 +161,7 @@ class Job:
             self.output, identity, self.progress, self.options.fresh, self.options.checkpoint_every
         )
         self.backend.on_wait = self.run.heartbeat
+        self.run.before_saving = self._check_unchanged
         if self.run.displaced:
             self.progress.say(
                 f"If this run is still under way on {self.run.displaced}, it ends there and goes on here."
@@ -170,9 +178,9 @@ class Job:
 
     def complete_record(self) -> dict[str, Any]:
         """The record of the run, now that its work is done: on what it has read, and nothing else."""
-        for matrix in self._stored:
-            matrix.check_unchanged()
-        efficiency = Efficiency(self.backend.seconds, self.backend.usage(), self.backend.size)
+        self._check_unchanged()
+        usage = since(self._usage_of_reading, self.backend.usage())
+        efficiency = Efficiency(self.backend.seconds, usage, self.backend.size)
         if efficiency.seconds > LONG_ENOUGH:
             self.progress.say(efficiency.summary())
         return self.record | {
@@ -184,6 +192,11 @@ class Job:
             "checkpoints": self.run.checkpoints,
             "checkpoint_seconds": self.run.seconds,
         }
+
+    def _check_unchanged(self) -> None:
+        """Refuse to keep what may be of one matrix or of another."""
+        for matrix in self._stored:
+            matrix.check_unchanged()
 
     def write_csv(self, text: str) -> None:
         """Write the result as text."""

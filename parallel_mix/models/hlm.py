@@ -17,24 +17,22 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums
-from parallel_mix.models.distance_clustering import Group, best_of_starts, labels_by, random_starts
+from parallel_mix.models import distance_groups
+from parallel_mix.models.distance_groups import Group, best_of_starts, labels_by, random_starts
 from parallel_mix.models.hlm_model import (
     FIELDS,
     KERNEL,
-    Arrays,
     HlmModel,
     HlmSettings,
     as_clusters,
     check_settings,
     put_together,
 )
-from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.parts import Arrays, work_off_parts
+from parallel_mix.models.run import QuietRun, Run
 from parallel_mix.models.squares import HeldSquare, Square
-from parallel_mix.models.tiles import handfuls, work_off
 
 Ints = np.ndarray
-WORTH = 1e6
-"""Looks at distances that make a task worth being handed out, some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,6 @@ class Part:
     counts: tuple[int, ...]
 
 
-def fit_parts(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> list[Arrays]:
-    """A task."""
-    return [fit_part(data, part, settings) for part in parts]
-
-
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     """What a model needs of a class: of its clusterings, of nearest neighbours, and of its distances as a whole."""
     rows = np.flatnonzero((data.y == part.number) & (data.folds != part.fold))
@@ -92,7 +85,7 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
     found: Arrays = {"rows": rows}
     clusters = [np.empty((2 + len(FIELDS), 0))]
-    for count in part.counts:
+    for count in dict.fromkeys(part.counts):
         if count == KERNEL:
             continue
         k = min(count, len(rows))
@@ -179,7 +172,6 @@ def fit_hlm(
 
     With `classes` there are so many, though there may be no rows of some.
     """
-    run = run or QuietRun()
     check_settings(settings)
     if w is not None:
         y = np.where(w > 0, y, -1)
@@ -194,25 +186,13 @@ def fit_hlm(
     used = range(settings.folds) if crossed else ()
     every = [Part(fold, number, candidates) for fold in (*used, -1) for number in range(count)]
     sizes = np.bincount(y[y >= 0], minlength=count).astype(np.float64)  # with all folds
-    tasks = handfuls([sizes[part.number] ** 2 * (1 + settings.restarts * len(candidates)) for part in every], WORTH)
-    parts = parts_of_state(run.restored())
-    done = np.array([task[-1] in parts for task in tasks])
+    works = [sizes[part.number] ** 2 * (1 + settings.restarts * len(candidates)) for part in every]
     backend.share(HlmRecipe(matrix, y, w, folds))
-
-    def ledger() -> State:
-        return state_of_parts(parts)
-
-    def how_far() -> HowFar:
-        return float(len(parts)), float(len(every)), f"HLM, class and fold {len(parts)}/{len(every)}"
-
-    def keep(number: int, found: list[Arrays]) -> None:
-        parts.update(zip(tasks[number], found, strict=True))
-
-    handed_out = [every[task.start : task.stop] for task in tasks]
-    work_off(backend, run, partial(fit_parts, settings=settings), handed_out, done, keep, ledger, how_far)
+    kernel = partial(fit_part, settings=settings)
+    parts = work_off_parts(backend, run or QuietRun(), kernel, every, works, "HLM, class and fold")
 
     def model_of(fold: int, candidate: int) -> HlmModel:
-        chosen = [parts[k] for k, part in enumerate(every) if part.fold == fold]
+        chosen = [found for found, part in zip(parts, every, strict=True) if part.fold == fold]
         weight = np.ones(len(y)) if w is None else w
         totals = np.array([weight[part["rows"]].sum() for part in chosen])
         return put_together(chosen, candidate, totals, len(y), settings)
@@ -224,17 +204,11 @@ def fit_hlm(
     for fold, wrong in backend.map(wrong_in_fold, trials):
         errors[:, fold] = wrong
     means = np.nanmean(errors, axis=1)
-    order = sorted(range(len(candidates)), key=lambda c: (round(means[c], 12), candidates[c] or np.inf))
+    best = min(range(len(candidates)), key=lambda c: (round(means[c], 12), candidates[c] or np.inf))
     held_out = np.full((len(y), count), np.nan)
-    for _, (rows, found) in backend.map(posteriors_in_fold, [(fold, models[order[0]]) for fold, models in trials]):
+    for _, (rows, found) in backend.map(posteriors_in_fold, [(fold, models[best]) for fold, models in trials]):
         held_out[rows] = found
-    return HlmFit(model_of(-1, candidates[order[0]]), errors, held_out)
-
-
-def state_of_parts(parts: dict[int, Arrays]) -> State:
-    """Parts as arrays with names."""
-    named = {f"part/{number}/{name}": value for number, part in parts.items() for name, value in part.items()}
-    return {"done": len(parts)} | named
+    return HlmFit(model_of(-1, candidates[best]), errors, held_out)
 
 
 def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSettings) -> list[HlmModel]:
@@ -245,14 +219,11 @@ def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSett
     return [put_together(parts, count, totals, len(y), settings) for count in counts]
 
 
-def parts_of_state(state: State | None) -> dict[int, Arrays]:
-    """Parts that an earlier attempt has finished."""
-    found: dict[int, Arrays] = {}
-    for name, value in (state or {}).items():
-        if name.startswith("part/"):
-            _, number, rest = name.split("/", 2)
-            found.setdefault(int(number), {})[rest] = value
-    return found
+def warm_up() -> None:
+    """Load compiled code: each rank for itself, while all start."""
+    distance_groups.warm_up()
+    u, labels, medoids = np.ones(2), np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    ClusterSums.of(0, u, labels, medoids)
 
 
 def check_classes(y: Ints) -> None:

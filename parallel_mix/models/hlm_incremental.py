@@ -7,21 +7,20 @@ weight sqrt((|I_j| + 1) / (samples + 1)) where there were more; then all rows go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters
-from parallel_mix.models.distance_clustering import Group, best_of_starts
-from parallel_mix.models.hlm import WORTH, mean_square, parts_of_state, state_of_parts
+from parallel_mix.models import hlm
+from parallel_mix.models.distance_groups import Group, best_of_starts
+from parallel_mix.models.hlm import mean_square
 from parallel_mix.models.hlm_model import HlmModel, HlmSettings, as_clusters, clusters_of, mixture_model
-from parallel_mix.models.run import HowFar, QuietRun, Run
-from parallel_mix.models.tiles import handfuls, work_off
+from parallel_mix.models.parts import Arrays, work_off_parts
+from parallel_mix.models.run import QuietRun, Run
 
 Ints = np.ndarray
 
@@ -129,7 +128,7 @@ class PastData:
         return ClassPast(rows, past.D[number], past.component[rows], past.mass[rows], self._is_centroid[rows])
 
 
-Regrouped = dict[str, Any]
+Regrouped = Arrays
 """A class in its new clusters: the `clusters` (`as_clusters`), its `rows`, their `labels` (numbers of clusters) and
 `mass`, and `spare`."""
 
@@ -139,11 +138,6 @@ def chosen_places(known: ClassPast, samples: int, random: np.random.Generator) -
     order = np.argsort(random.random(len(known.rows)) - known.is_centroid)  # centroids first, and one more is taken
     chosen, stands_for = first_of_clusters(known.component, known.mass, order, samples + 1)
     return chosen, np.sqrt(stands_for), stands_for
-
-
-def regroup_some(data: PastData, numbers: Sequence[int], **how: Any) -> list[Regrouped]:
-    """A task."""
-    return [regroup(data, number, **how) for number in numbers]
 
 
 def regroup(
@@ -182,6 +176,12 @@ def best_grown(group: Group, settings: HlmSettings, k: int, known: np.ndarray, r
     return best_of_starts(group, "vsh", k, begun)[2]
 
 
+def warm_up() -> None:
+    """Load compiled code: each rank for itself, while all start."""
+    hlm.warm_up()
+    first_of_clusters(np.zeros(2, dtype=np.int64), np.ones(2), np.arange(2), 1)
+
+
 def regrouped_model(
     past: Past,
     old: HlmModel,
@@ -196,25 +196,13 @@ def regrouped_model(
 
     Without `reassign` only what was clustered is estimated from, by its weights (equation (4)), and kept.
     """
-    run = run or QuietRun()
     numbers = [int(k) for k in np.unique(past.y)]
     new = np.bincount(past.y[past.component < 0], minlength=int(past.y.max()) + 1)[numbers]
     clustered = new + old.count * (samples + 1.0)
-    tasks = handfuls(list(clustered**2 * (1 + settings.restarts / 4)), WORTH)
-    found = parts_of_state(run.restored())
-    done = np.array([task[-1] in found for task in tasks])
+    works = list(clustered**2 * (1 + settings.restarts / 4))
     backend.share(PastRecipe(past, old.centroids))
-    kernel = partial(regroup_some, components=components, samples=samples, reassign=reassign, settings=settings)
-
-    def how_far() -> HowFar:
-        return float(len(found)), float(len(numbers)), f"HLM, class {len(found)}/{len(numbers)}"
-
-    def keep(number: int, some: list[Regrouped]) -> None:
-        found.update(zip(tasks[number], some, strict=True))
-
-    handed_out = [numbers[task.start : task.stop] for task in tasks]
-    work_off(backend, run, kernel, handed_out, done, keep, lambda: state_of_parts(found), how_far)
-    parts = [found[k] for k in range(len(numbers))]
+    kernel = partial(regroup, components=components, samples=samples, reassign=reassign, settings=settings)
+    parts = work_off_parts(backend, run or QuietRun(), kernel, numbers, works, "HLM, class")
     count = max(len(old.totals), int(past.y.max()) + 1)
     totals = np.bincount(past.y[past.component < 0], minlength=count).astype(np.float64)
     totals[: len(old.totals)] += old.totals

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +12,10 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.gamma_shape import LARGEST_SHAPE as LARGEST_SHAPE
 from parallel_mix.kernels.gamma_shape import whole_dimension
 from parallel_mix.kernels.hlm_mixture import SHAPES, ClusterSums, estimate, kernel_parameters, log_densities, posteriors
-from parallel_mix.models.distance_clustering import CLUSTERINGS
+from parallel_mix.models.distance_groups import CLUSTERINGS
+from parallel_mix.models.parts import Arrays
 
 Ints = np.ndarray
-Arrays = dict[str, Any]
 KERNEL = 0
 """The candidate that stands for Kernel HLM among numbers of components."""
 FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from parallel_mix.backends.base import Backend, Kernel, Tasks
-from parallel_mix.errors import TaskError, UsersFaultError
+from parallel_mix.errors import InputError, TaskError
 from parallel_mix.kernels.density import Array
 from parallel_mix.models.points import RowSource
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
@@ -127,7 +127,7 @@ class Pairs:
             D = self.metric.tile(self.new, slice(a, b), self.old, slice(c, d), self.own)
             if not np.isfinite(D.sum()) and not np.isfinite(D).all():
                 i, j = (int(k) for k in np.argwhere(~np.isfinite(D))[0])
-                raise UsersFaultError(
+                raise InputError(
                     f"The distance of rows {a + i + 1} and {c + j + 1} is too large for a number: scale the data."
                 )
         return D
@@ -217,17 +217,6 @@ def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None,
             place(home, tiles[number], values, layout.halved)
 
     work_off(backend, run, partial(distance_tile, halved=layout.halved), tiles, done, keep, ledger, how_far)
-
-
-def handfuls(works: Sequence[float], worth: float) -> list[range]:
-    """Small things in a row, as many to a task as make it worth being handed out."""
-    found, first, work = [], 0, 0.0
-    for number, one in enumerate(works, start=1):
-        work += one
-        if work >= worth or number == len(works):
-            found.append(range(first, number))
-            first, work = number, 0.0
-    return found
 
 
 def work_off(

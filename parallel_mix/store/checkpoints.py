@@ -103,6 +103,7 @@ class KeptRun:
         self._started = time.time()
         self.checkpoints = 0
         self.seconds = 0.0
+        self.before_saving: Callable[[], None] = lambda: None
         self.write_status("running", first=True)
 
     def _under_way(self, before: dict[str, Any]) -> str:
@@ -144,6 +145,7 @@ class KeptRun:
         if self._latest is None:
             return
         self.yield_to_later_attempt()
+        self.before_saving()
         began = time.monotonic()
         state = self._latest()
         with hdf5_written_whole(self.checkpoint) as file:

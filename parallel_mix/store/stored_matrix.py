@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -52,8 +52,14 @@ class StoredMatrix:
 
     def check_unchanged(self) -> None:
         """Refuse what is not the matrix any more that it was."""
-        if stamp_of(Path(self.path)) != self.stamp:
-            raise InputError(f"{self.path} has changed since the run began: begin anew with --fresh.")
+        try:
+            same = stamp_of(Path(self.path)) == self.stamp
+        except OSError:
+            raise InputError(f"{self.path} is gone: put it back, and give the same command again.") from None
+        if not same:
+            raise InputError(
+                f"{self.path} has changed since the run began: give the same command again, or begin anew with --fresh."
+            )
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -61,21 +67,21 @@ class StoredMatrix:
             self.check_unchanged()
             yield file[self.dataset]
 
-    @contextmanager
-    def _entries(self) -> Iterator[Any]:
-        """The entries, to be cut: of a plain dataset mapped, so that a host's workers hold them once for all."""
-        with self._opened() as dataset:
-            yield dataset if (mapped := mapped_entries(dataset, self.path)) is None else mapped
-
     def __getitem__(self, key: Any) -> Array:
-        with self._entries() as entries:
-            return floating(entries[key])
+        with self._opened() as dataset:
+            return floating(dataset[key])
+
+    def stripe(self, start: int, stop: int) -> Array:
+        """Some rows, to be looked at and not to be written to."""
+        with self._opened() as dataset:
+            mapped = mapped_entries(dataset, self.path, "r")
+            return floating((dataset if mapped is None else mapped)[start:stop])
 
     @property
     def is_mapped(self) -> bool:
-        """True where the workers of a host share its entries in memory."""
-        with self._entries() as entries:
-            return isinstance(entries, np.ndarray)
+        """True where workers of one host that hold it whole share its entries in memory."""
+        with self._opened() as dataset:
+            return mapped_entries(dataset, self.path, "c") is not None
 
     @property
     def rounding(self) -> float:
@@ -90,24 +96,31 @@ class StoredMatrix:
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns, in rising order."""
-        with self._entries() as entries:
-            if len(rows) == len(columns) == self.shape[0] == self.shape[1]:
-                return floating(entries[()])
-            if isinstance(entries, np.ndarray):
-                return floating(entries[np.ix_(rows, columns)])
-            return np.stack([floating(entries[int(k)])[columns] for k in rows])
+        whole = len(rows) == len(columns) == self.shape[0] == self.shape[1]
+        with self._opened() as dataset:
+            mapped = mapped_entries(dataset, self.path, "c" if whole else "r")
+            if whole:
+                return floating(dataset[()]) if mapped is None else mapped
+            if mapped is not None:
+                return np.asarray(mapped[np.ix_(rows, columns)])
+            return np.stack([floating(dataset[int(k)])[columns] for k in rows])
 
 
-def mapped_entries(dataset: Any, path: str) -> Array | None:
-    """The entries of a dataset that lie in the file as they do in memory; None where they do not.
+def mapped_entries(dataset: Any, path: str, mode: Literal["r", "c"]) -> Array | None:
+    """The entries of a dataset that lie in the file as they do in memory; None where they do not, or cannot be mapped.
 
-    They are mapped to be written to, privately, as compiled code takes arrays of one kind only; nobody writes to them.
+    With "c" what is written to them stays here. Nobody writes, but compiled code takes those that are only to be read
+    for another kind of array. The system grants "c" for as much as its memory would hold.
     """
     kind, offset = dataset.dtype, dataset.id.get_offset()
-    plain = kind in (np.float32, np.float64) and kind.isnative and offset is not None
-    if not plain or offset % kind.itemsize or dataset.id.get_storage_size() != dataset.size * kind.itemsize:
+    if kind not in (np.float32, np.float64) or offset is None or offset % kind.itemsize:
         return None
-    return np.memmap(path, dtype=kind, mode="c", offset=offset, shape=dataset.shape).view(np.ndarray)
+    if dataset.id.get_storage_size() != dataset.size * kind.itemsize:
+        return None
+    try:
+        return np.memmap(path, dtype=kind, mode=mode, offset=offset, shape=dataset.shape).view(np.ndarray)
+    except (OSError, ValueError):
+        return None
 
 
 def floating(values: Any) -> Array:
@@ -141,7 +154,7 @@ def stripes_of(shape: tuple[int, int]) -> list[tuple[int, int]]:
 def survey_stripe(matrix: Any, stripe: tuple[int, int]) -> Survey:
     """What some rows tell."""
     (a, b), (n, m) = stripe, matrix.shape
-    rows = np.ascontiguousarray(matrix[a:b])
+    rows = matrix.stripe(a, b) if isinstance(matrix, StoredMatrix) else np.ascontiguousarray(matrix[a:b])
     with np.errstate(over="ignore", invalid="ignore"):
         finite = bool(np.isfinite(rows.sum()) or np.isfinite(rows).all())
     k = int(rows.argmin())

@@ -6,12 +6,15 @@ import hashlib
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from parallel_mix.store.stored_matrix import Look
 
 Array = NDArray[np.float64]
 
@@ -74,7 +77,7 @@ class Selection:
         return {"signatures": "signature", "texts": "text"}.get(self.kind, "row")
 
 
-def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2, look: Any = None) -> Table:
+def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2, look: Look | None = None) -> Table:
     """Read a table whole and check it; `look` surveys a matrix that stays where it is."""
     table = _read(path, selection or Selection(), least_rows, look)
     for values, what in ((table.y, "classes"), (table.rows, "row names")):
@@ -86,7 +89,7 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
     return table
 
 
-def _read(path: Path, selection: Selection, least_rows: int, look: Any) -> Table:
+def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) -> Table:
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     if path.is_dir():

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from parallel_mix.errors import InputError
 from parallel_mix.launch import clusters_job
 from parallel_mix.store.tables import Selection, read_table
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
@@ -134,36 +135,110 @@ def test_killed_and_gone_on_with(tmp_path: Path, backend: str) -> None:
     assert_same_result(tmp_path / "whole.h5", out)
 
 
-@pytest.mark.parametrize("backend", ["serial2", "mpi2"])
-def test_a_matrix_that_changes_meanwhile_gives_no_result(folder: Path, tmp_path: Path, backend: str) -> None:
-    """It is not copied, so what was found may be of the one or the other."""
-    (tmp_path / "D.h5").write_bytes((folder / "D.h5").read_bytes())
+@pytest.mark.parametrize("backend, change", [("serial2", "other"), ("mpi2", "other"), ("serial1", "gone")])
+def test_a_matrix_that_changes_meanwhile_spoils_nothing(
+    folder: Path, tmp_path: Path, backend: str, change: str
+) -> None:
+    """It is not copied, so what is found may be of the one or the other: that is neither kept nor a result."""
+    matrix, out = tmp_path / "D.h5", tmp_path / "C.h5"
+    matrix.write_bytes((folder / "D.h5").read_bytes())
+    was = matrix.stat()
+    words = ["cluster", matrix, "--clusters", "9", "--restarts", "3000", "--checkpoint-every", "0"]
+    assert parallel_mix(*words, "-o", tmp_path / "whole.h5", backend=backend).returncode == 0
     before, after = launcher(backend)
-    words = ["cluster", tmp_path / "D.h5", "-o", tmp_path / "C.h5", "--clusters", "9", "--restarts", "4000", *after]
-    words += ["--checkpoint-every", "0"]
-    command = [*before, str(BIN / "parallel-mix"), *map(str, words)]
+    command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), *after]
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "C.h5.checkpoint").exists():
+    kept, seen = out.with_name("C.h5.checkpoint"), set()
+    while len(seen) < 3:  # the first speaks of nothing done
         assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.01)
-    os.utime(tmp_path / "D.h5")
+        seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
+        time.sleep(0.002)
+    if change == "gone":
+        matrix.unlink()
+    else:
+        with matrix.open("r+b") as file:
+            file.seek(was.st_size // 2)
+            file.write(bytes(was.st_size // 4))
     said = process.communicate(timeout=60)[1]
-    assert "D.h5 has changed since the run began" in said
+    assert ("D.h5 is gone" if change == "gone" else "D.h5 has changed since the run began") in said
+    assert "Traceback" not in said
     assert process.returncode != 0
-    assert not (tmp_path / "C.h5").exists()
+    assert not out.exists()
+    matrix.write_bytes((folder / "D.h5").read_bytes())
+    os.utime(matrix, ns=(was.st_atime_ns, was.st_mtime_ns))
+    done = parallel_mix(*words, "-o", out, backend=backend)
+    assert "Going on from" in done.stderr
+    assert_same_result(tmp_path / "whole.h5", out)
 
 
-@pytest.mark.parametrize("there, spread", [(1e9, False), (6e6, False), (3e6, True)])
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of more than one stripe, which all workers look at."""
+    path = tmp_path_factory.mktemp("large") / "D.h5"
+    Y = blobs(2_200, 3, 5)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("plain", data=cdist(Y, Y).astype(np.float32))
+        file.create_dataset("packed", data=file["plain"][()], chunks=(100, 100), compression="gzip")
+        nan = file["plain"][()]
+        nan[1_950, 7] = nan[2_100, 3] = np.nan
+        file["nan"] = nan
+    return path
+
+
+def test_all_look_at_a_large_matrix(large: Path, tmp_path: Path) -> None:
+    words = ["--clusters", "3", "--restarts", "2", "--dataset"]
+    for backend in ("serial1", "serial2", "mpi2", "dask2"):
+        for name in ("plain", "packed") if backend in ("serial1", "mpi2") else ("plain",):
+            out = tmp_path / f"{backend}-{name}.h5"
+            done = parallel_mix("cluster", large, "-o", out, *words, name, backend=backend)
+            assert done.returncode == 0, done.stderr
+            assert_same_result(tmp_path / "serial1-plain.h5", out, ("run", "data"))
+            with h5py.File(out) as one, h5py.File(tmp_path / "serial1-plain.h5") as other:
+                assert one["data"].attrs["digest"] == other["data"].attrs["digest"]
+        done = parallel_mix("cluster", large, "-o", tmp_path / "nan.h5", *words, "nan", backend=backend)
+        assert re.search(r"row 1,?951\b", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("backend", ["serial1", "serial2", "mpi2", "dask2"])
+def test_a_damaged_chunk_is_a_sentence(large: Path, tmp_path: Path, backend: str) -> None:
+    damaged = tmp_path / "damaged.h5"
+    damaged.write_bytes(large.read_bytes())
+    with h5py.File(large) as file:
+        chunk = file["packed"].id.get_chunk_info(300)
+    with damaged.open("r+b") as raw:
+        raw.seek(chunk.byte_offset)
+        raw.write(bytes(chunk.size))
+    words = ["cluster", damaged, "-o", tmp_path / "C.h5", "--clusters", "3", "--dataset", "packed"]
+    done = parallel_mix(*words, backend=backend)
+    assert "damaged.h5 is damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (2 if not backend.startswith("mpi") else done.returncode) != 0
+
+
+@pytest.mark.parametrize(
+    "there, backend, method, found",
+    [
+        (1e9, "mpi", "vsh", False),
+        (6e6, "mpi", "vsh", False),
+        (3e6, "mpi", "vsh", True),
+        (6e6, "dask", "vsh", True),
+        (6e6, "mpi", "ward", None),
+    ],
+)
 def test_the_workers_of_a_host_share_a_plain_matrix(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, there: float, spread: bool
+    folder: Path, monkeypatch: pytest.MonkeyPatch, there: float, backend: str, method: str, found: bool | None
 ) -> None:
     monkeypatch.setattr(clusters_job, "available_memory", lambda: there)
     monkeypatch.setattr(clusters_job, "available_cores", lambda: 2)
     job = object.__new__(clusters_job.ClustersJob)
-    job.options = SimpleNamespace(method="vsh", clusters=[3], shard=False, symmetrize=False)
-    job.job = SimpleNamespace(backend=SimpleNamespace(name="mpi", size=2))  # type: ignore[assignment]
+    job.options = SimpleNamespace(method=method, clusters=[3], shard=False, symmetrize=False)
+    job.job = SimpleNamespace(backend=SimpleNamespace(name=backend, size=2))  # type: ignore[assignment]
     job.groups, job.table = None, read_table(folder / "D.h5", Selection("distances", kind="matrix"))
-    assert job.in_shards() == spread
+    if found is None:
+        with pytest.raises(InputError, match="use fewer workers, or vsh"):
+            job.in_shards()
+    else:
+        assert job.in_shards() == found
 
 
 @pytest.mark.parametrize("change", ["weights", "classes", "shard"])

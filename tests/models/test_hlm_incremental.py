@@ -112,6 +112,12 @@ def test_what_was_dropped_goes_on_counting() -> None:
         np.testing.assert_allclose(np.bincount(past.y, weights=past.mass), np.bincount(Y[:b]))
 
 
+def test_a_number_of_components_counts_once_though_it_is_given_twice() -> None:
+    once, twice = (fit(OLD, Y[OLD], HlmSettings(counts)) for counts in ((3,), (3, 3)))
+    np.testing.assert_array_equal(once.centroids, twice.centroids)
+    np.testing.assert_array_equal(once.b, twice.b)
+
+
 def test_rows_without_weight_are_rows_without_a_class() -> None:
     w = np.where(np.arange(400) % 7 == 0, 0.0, 1.0)
     with SerialBackend(1) as backend:

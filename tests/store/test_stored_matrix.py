@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,40 @@ def test_a_matrix_at_an_odd_place_is_read(tmp_path: Path) -> None:
     matrix = stored(tmp_path / "D.h5", shape=D.shape, dtype=D.dtype, external=[(tmp_path / "raw", 1, D.nbytes)])
     assert (matrix.among(np.arange(60), np.arange(60)) == D).all()
     assert not matrix.is_mapped
+
+
+def sparse(path: Path, n: int) -> StoredMatrix:
+    """A matrix of zeros, but for its first row, that takes no room on disk."""
+    how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    how.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    with h5py.File(path, "w") as file:
+        space = h5py.h5s.create_simple((n, n))
+        h5py.h5d.create(file.id, b"distances", h5py.h5t.NATIVE_FLOAT, space, how)
+        file["distances"][0] = 1.0
+    return StoredMatrix.of(path, "distances")
+
+
+def test_a_matrix_larger_than_memory_is_read_in_parts(tmp_path: Path) -> None:
+    total = 1024 * int(Path("/proc/meminfo").read_text().split()[1])
+    matrix = sparse(tmp_path / "D.h5", int((2 * total / 4) ** 0.5))
+    some = np.array([0, 1, 2])
+    assert (matrix[:3].sum(axis=1) == [len(matrix), 0, 0]).all()
+    assert (matrix.stripe(0, 3).sum(axis=1) == [len(matrix), 0, 0]).all()
+    assert (matrix.among(some, some) == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]).all()
+
+
+def test_where_nothing_may_be_mapped_it_is_read(tmp_path: Path) -> None:
+    sparse(tmp_path / "D.h5", 30_000)
+    program = (
+        "import resource, sys, pathlib; from parallel_mix.store.stored_matrix import StoredMatrix\n"
+        "matrix = StoredMatrix.of(pathlib.Path(sys.argv[1]), 'distances')\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))\n"
+        "print(matrix[:2].sum(), matrix.stripe(0, 2).sum(), matrix.is_mapped)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "D.h5")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["30000.0", "30000.0", "False"], done.stderr
 
 
 def test_nobody_writes_to_the_file_by_mistake(tmp_path: Path) -> None:
