@@ -1,6 +1,6 @@
 """Speed of clustering and of HLM over distances.
 
-python benchmarks/clusters_speed.py [vsh ranks hlm]      prints tables in Markdown; vsh needs `pip install kmedoids`
+python benchmarks/clusters_speed.py [vsh few ranks hlm]      prints tables in Markdown; vsh needs `pip install kmedoids`
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.kernels.small_substitution import substitute_few, table_of
 from parallel_mix.kernels.vertex_substitution import steps_of, substitute
+from parallel_mix.models.distance_groups import random_starts
 from parallel_mix.models.hlm import fit_hlm
 from parallel_mix.models.hlm_model import KERNEL, HlmSettings
 from parallel_mix.models.squares import HeldSquare
@@ -57,6 +59,26 @@ def vsh(folder: Path) -> None:
         print(f"| {seed} | {row[0]:.2f} | {row[1]:,.1f} | {row[2]:.2f} | {row[3]:,.1f} |")
     mean = np.mean(rows, axis=0)
     print(f"| mean | {mean[0]:.2f} | {mean[1]:,.1f} | {mean[2]:.2f} | {mean[3]:,.1f} |")
+
+
+def few(folder: Path) -> None:
+    """Starts of few points, 20 a call, microseconds each: by looking for those that change, and at all of them."""
+    X, random = points(3_090, 12, 30), np.random.default_rng(0)
+    print("| points, medoids | those that change | all |\n|---|---|---|")
+    for n, k in ((25, 4), (50, 6), (124, 10), (247, 20), (900, 20)):
+        took = np.zeros(2)
+        for draw in range(42 if n < 500 else 5):
+            Y, w = X[random.choice(len(X), n, replace=False)], np.ones(n)
+            D = cdist(Y, Y)
+            steps, starts = steps_of(w, D.max()), random_starts(n, k, [draw], 0, 20)
+            one, other, began = starts.copy(), starts.copy(), time.perf_counter()
+            substitute(D, w, one, steps)
+            middle = time.perf_counter()
+            substitute_few(table_of(D, w, steps), other)
+            took += (draw > 1) * np.array([middle - began, time.perf_counter() - middle])  # the first two: compiling
+            assert (one == other).all()
+        took *= 1e6 / 20 / (draw - 1)
+        print(f"| {n}, {k} | {took[0]:.1f} | {took[1]:.1f} |")
 
 
 def seconds(words: list[Any], count: str, out: Path) -> float:
@@ -107,7 +129,7 @@ def hlm(folder: Path) -> None:
 
 def main() -> None:
     """Run what is asked for, or all."""
-    parts = {"vsh": vsh, "ranks": ranks, "hlm": hlm}
+    parts = {"vsh": vsh, "few": few, "ranks": ranks, "hlm": hlm}
     for part in sys.argv[1:] or list(parts):
         print(f"\n### {part}\n\n{inspect.getdoc(parts[part])}\n")
         with tempfile.TemporaryDirectory() as name:

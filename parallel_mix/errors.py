@@ -18,6 +18,10 @@ class InputError(ParallelMixError, ValueError):
     exit_code = 2
 
 
+class UsersFaultError(InputError):
+    """The data, the disk or a function of the user's own is at fault, on whatever worker it shows."""
+
+
 class UnknownNameError(InputError):
     """A column or dataset that was asked for is not there."""
 
@@ -58,7 +62,7 @@ class Failure:
     worker: str
     error: str
     traceback: str
-    users_fault: bool = False  # an `InputError`: a sentence is enough
+    users_fault: bool = False  # a `UsersFaultError`
 
 
 class TaskError(ParallelMixError):

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.backends.usage import Usage
-from parallel_mix.errors import Failure, InputError, Stopped, TaskError
+from parallel_mix.errors import Failure, Stopped, TaskError, UsersFaultError
 
 Kernel = Callable[[Any, Any], Any]
 Nodes = dict[tuple[int, int], Any]
@@ -128,7 +128,7 @@ class Backend(ABC):
                     sent, following = sent + 1, []
             for index, result in found:  # workers are busy again while the caller looks at these
                 if isinstance(result, Failure):
-                    raise InputError(result.error) if result.users_fault else TaskError(result)
+                    raise UsersFaultError(result.error) if result.users_fault else TaskError(result)
                 received += 1
                 yield index, result
             if self.stop.signum:

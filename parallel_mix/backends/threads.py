@@ -15,7 +15,7 @@ from typing import Any
 
 from parallel_mix.backends.base import Kernel
 from parallel_mix.backends.usage import Meter, Usage
-from parallel_mix.errors import Failure, InputError
+from parallel_mix.errors import Failure, UsersFaultError
 
 QUEUED_AHEAD = 2
 
@@ -55,7 +55,7 @@ def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -
         return kernel(context, task)
     except BaseException as error:  # a function of the user's may want to exit, too
         index = getattr(error, "parallel_mix_task", index)
-        if isinstance(error, InputError):
+        if isinstance(error, UsersFaultError):
             return Failure(index, socket.gethostname(), worker, str(error), "", users_fault=True)
         text = f"{type(error).__name__}: {error}".rstrip(".")
         return Failure(index, socket.gethostname(), worker, text, traceback.format_exc())

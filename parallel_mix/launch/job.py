@@ -14,7 +14,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.backends.threads import available_cores
 from parallel_mix.backends.usage import Usage, since
 from parallel_mix.config import CommonOptions
-from parallel_mix.errors import InputError, Stopped, SupersededError, UnknownNameError
+from parallel_mix.errors import InputError, Stopped, SupersededError, TaskError, UnknownNameError
 from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
 from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
@@ -96,7 +96,14 @@ class Job:
         if not shared or len(stripes) == 1:
             return survey(matrix, path)
         self.backend.share(matrix)
-        parts = dict(self.backend.map(survey_stripe, stripes))
+        try:
+            parts = dict(self.backend.map(survey_stripe, stripes))
+        except TaskError as error:
+            failure = error.failure
+            if not failure.error.startswith(InputError.__name__):
+                raise
+            where = f"{failure.worker} (host {failure.host})"
+            raise InputError(f"{where} cannot read the input; {failure.error.partition(': ')[2]}.") from None
         self.backend.end_of_reading()
         self._usage_of_reading = self.backend.usage()
         return joined_surveys(matrix, path, [parts[k] for k in range(len(stripes))])

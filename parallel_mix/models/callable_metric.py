@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, UsersFaultError
 from parallel_mix.kernels.density import Array
 
 Function = Callable[[Any, Any], float]
@@ -60,13 +60,13 @@ class CallableMetric:
             error.add_note(f"{self.name} was called with rows {i + 1} and {j + 1}.")
             raise
         if not isinstance(value, int | float | np.number) or isinstance(value, bool | complex | np.complexfloating):
-            raise InputError(f"{self.name} returned {value!r} for rows {i + 1} and {j + 1}: a number is needed.")
+            raise UsersFaultError(f"{self.name} returned {value!r} for rows {i + 1} and {j + 1}: a number is needed.")
         try:
             value = float(value)
         except OverflowError:
             value = np.inf
         if not np.isfinite(value):
-            raise InputError(f"{self.name} returned {value} for rows {i + 1} and {j + 1}.")
+            raise UsersFaultError(f"{self.name} returned {value} for rows {i + 1} and {j + 1}.")
         return value
 
     def _check(self, function: Function, X: Array, rows: slice, columns: slice, D: Array) -> None:
@@ -77,7 +77,7 @@ class CallableMetric:
             a, b = sorted((rows.start + int(i), columns.start + int(j)))
             back = self._value(function, X[b], X[a], b, a)
             if abs(back - D[i, j]) > SAME * max(abs(back), abs(D[i, j])):
-                raise InputError(
+                raise UsersFaultError(
                     f"{self.name} was promised to be symmetric, but gives {D[i, j]:.9g} for rows {a + 1} and {b + 1} "
                     f"and {back:.9g} for rows {b + 1} and {a + 1}: leave out --symmetric."
                 )

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from parallel_mix.backends.base import Backend, Kernel, Tasks
-from parallel_mix.errors import InputError, TaskError
+from parallel_mix.errors import TaskError, UsersFaultError
 from parallel_mix.kernels.density import Array
 from parallel_mix.models.points import RowSource
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
@@ -127,7 +127,7 @@ class Pairs:
             D = self.metric.tile(self.new, slice(a, b), self.old, slice(c, d), self.own)
             if not np.isfinite(D.sum()) and not np.isfinite(D).all():
                 i, j = (int(k) for k in np.argwhere(~np.isfinite(D))[0])
-                raise InputError(
+                raise UsersFaultError(
                     f"The distance of rows {a + i + 1} and {c + j + 1} is too large for a number: scale the data."
                 )
         return D

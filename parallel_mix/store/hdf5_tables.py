@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from parallel_mix.errors import InputError, UnknownNameError
+from parallel_mix.errors import InputError, UnknownNameError, UsersFaultError
 from parallel_mix.store.atomic import written_whole
 from parallel_mix.store.tables import Array, Selection, Table, as_numbers
 
@@ -31,7 +31,7 @@ def opened(path: Path, advice: str = "") -> Iterator[Any]:
         except UnicodeDecodeError as error:
             raise InputError(f"{path} holds text that is not UTF-8.") from error
         except (KeyError, OSError) as error:
-            raise InputError(f"{path} is damaged: a part of it is missing or cannot be read.{advice}") from error
+            raise UsersFaultError(f"{path} is damaged: a part of it is missing or cannot be read.{advice}") from error
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, UsersFaultError
 from parallel_mix.store.atomic import explain, sync_folder
 from parallel_mix.store.results import FORMAT, Tree, put_tree
 
@@ -47,7 +47,7 @@ class MatrixFile:
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(values, dtype=self.dtype)
         if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-            raise InputError(
+            raise UsersFaultError(
                 f"There are distances that {self.dtype} cannot hold: leave out --single, or scale the data."
             )
         content, width = values.data.cast("B"), values.shape[1] * values.itemsize
@@ -74,11 +74,11 @@ class MatrixFile:
             finally:
                 os.close(file)
         except FileNotFoundError as error:
-            raise InputError(
+            raise UsersFaultError(
                 f"{self.path}, which the run writes to, is gone: removed by hand, or by a later run of the same output."
             ) from error
         except OSError as error:
-            raise InputError(explain(error, Path(self.path))) from error
+            raise UsersFaultError(explain(error, Path(self.path))) from error
 
     def _at(self, row: int, column: int) -> int:
         return self.offset + (row * self.shape[1] + column) * np.dtype(self.dtype).itemsize
