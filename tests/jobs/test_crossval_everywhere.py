@@ -81,7 +81,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
     name, *words = KINDS[kind]
-    for backend in ("serial1", "serial2", "mpi1", "mpi3", "dask2"):
+    for backend in ("serial1", "serial2", "mpi3", "dask2"):
         out = tmp_path / f"{backend}.h5"
         done = parallel_mix("crossval", folder / name, "-o", out, *words, *SMALL, backend=backend)
         assert done.returncode == 0, done.stderr
@@ -118,7 +118,7 @@ def test_killed_and_gone_on_with(tmp_path: Path) -> None:
         "--classifiers",
         "hlm-vsh,sda-marginal,svm-clip",
         "--partitions",
-        "8",
+        "4",
         "--folds",
         "4",
     ]
@@ -130,7 +130,7 @@ def test_killed_and_gone_on_with(tmp_path: Path) -> None:
         command += ["--checkpoint-every", "0", "--force"]
         process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
         kept, seen = out.with_name("R.h5.checkpoint"), set()
-        while len(seen) < 3 and process.poll() is None:
+        while len(seen) < 2 and process.poll() is None:  # the first speaks of nothing done
             seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
             time.sleep(0.005)
         subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)

@@ -51,12 +51,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
-    for backend in ("serial1", "serial2", "mpi1", "mpi3", "dask2"):
+    for backend in ("serial1", "serial2", "mpi3", "dask2"):
         model, out = tmp_path / f"{backend}.h5", tmp_path / f"{backend}.csv"
         done = parallel_mix("hlm", "fit", folder / "D.h5", "-o", model, *KINDS[kind], backend=backend)
         assert done.returncode == 0, done.stderr
         assert_same_result(tmp_path / "serial1.h5", model)
-        done = parallel_mix("predict", model, folder / "N.h5", "-o", out, backend=backend)
+        where = backend if kind == "mixture" else "mpi3"  # one model after the other by all, all models by ranks
+        done = parallel_mix("predict", model, folder / "N.h5", "-o", out, backend=where)
         assert done.returncode == 0, done.stderr
         assert out.read_text() == (tmp_path / "serial1.csv").read_text()
     assert parallel_mix("info", tmp_path / "mpi3.h5").returncode == 0
@@ -84,7 +85,7 @@ def test_distances_to_the_centroids_alone(folder: Path, tmp_path: Path) -> None:
 def test_killed_and_gone_on_with(tmp_path: Path) -> None:
     rows = blobs(2400, 6, 9)
     np.savez(tmp_path / "D.npz", distances=cdist(rows, rows).astype(np.float32), y=np.arange(2400) % 4)
-    words = ["hlm", "fit", tmp_path / "D.npz", "--select", "8,12,16,20", "--restarts", "30"]
+    words = ["hlm", "fit", tmp_path / "D.npz", "--select", "8,12,16,20", "--restarts", "50"]
     assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
     out = tmp_path / "m.h5"
     for backend, after in (("mpi2", "serial2"), ("serial2", "dask2")):
@@ -103,7 +104,7 @@ def test_killed_and_gone_on_with(tmp_path: Path) -> None:
             [*command, "--force"], env=environment(), stderr=subprocess.DEVNULL, start_new_session=True
         )
         kept, seen = out.with_name("m.h5.checkpoint"), set()
-        while len(seen) < 3 and process.poll() is None:
+        while len(seen) < 2 and process.poll() is None:  # the first speaks of nothing done
             seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
             time.sleep(0.01)
         subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)
