@@ -162,6 +162,12 @@ def past_tree(past: Past) -> dict[str, Any]:
     return {"distances": blocks, "y": past.y, "component": past.component, "mass": past.mass}
 
 
+def past_from_tree(tree: dict[str, Any]) -> Past:
+    """What `past_tree` has stored."""
+    blocks = tuple(tree["distances"][str(number)] for number in range(len(tree["distances"])))
+    return Past(blocks, *(tree[name] for name in ("y", "component", "mass")))
+
+
 def digest_of(y: np.ndarray) -> str:
     """Classes in a word."""
     return hashlib.sha256(np.ascontiguousarray(y, dtype="<i8").tobytes()).hexdigest()[:16]
@@ -198,6 +204,6 @@ def tell(fit: HlmFit, settings: HlmSettings) -> list[str]:
             lines.append("No component has rows enough to estimate from: scale and shape are guesses; take fewer.")
         elif left or zeros:
             lines.append(
-                f"left out of the estimation: {left:,} small components, {zeros:,} rows that lie on a centroid"
+                f"left out of the estimation: {plural(left, 'small component')}, {plural(zeros, 'row')} on a centroid"
             )
     return lines

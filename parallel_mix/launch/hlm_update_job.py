@@ -12,11 +12,11 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.launch.clusters_job import check_distances
-from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, past_tree, tell
+from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, past_from_tree, past_tree, tell
 from parallel_mix.launch.hlm_prediction_job import names_across, places_of
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, fit_hlm
-from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm_incremental import joined_models, regrouped_model
 from parallel_mix.models.hlm_model import HlmModel, HlmSettings
 from parallel_mix.models.hlm_prediction import model_from_tree
 from parallel_mix.models.squares import HeldSquare
@@ -56,7 +56,7 @@ class HlmUpdate:
         self._refuse_known()
         self.past = tree.get("past")
         if self.options.scheme == 2 and self.past is None:
-            raise InputError(f"{path} keeps no rows, which scheme 2 needs: fit it with --keep.")
+            raise InputError(f"{path} keeps no rows, which scheme 2 needs: fit it with --keep (scheme 1 drops them).")
         if self.options.scheme == 2 and not isinstance(tree["past"]["distances"], dict):
             raise InputError(f"{path} keeps its rows as an earlier version did: fit it anew with --keep.")
         if self.old_rows is not None and table.rows is None:
@@ -148,6 +148,10 @@ class HlmUpdate:
         if options.scheme == 1:
             batch = fit_hlm(HeldSquare(self.among), self.y, settings, job.backend, run, classes=len(self.names))
             model = joined_models(self.model, batch.model, settings)
+            if self.past is not None:
+                job.progress.say(
+                    "scheme 1 keeps no rows: those the model had kept are dropped, and with them scheme 2."
+                )
             rows = [*rows, *self.table.rows] if rows is not None and self.table.rows is not None else None
         else:
             model, kept, which = regrouped_model(
@@ -173,9 +177,3 @@ class HlmUpdate:
         data |= {"rows": rows} if rows is not None else {}
         write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
         job.finish()
-
-
-def past_from_tree(tree: dict[str, Any]) -> Past:
-    """What `past_tree` has stored."""
-    blocks = tuple(tree["distances"][str(number)] for number in range(len(tree["distances"])))
-    return Past(blocks, *(tree[name] for name in ("y", "component", "mass")))

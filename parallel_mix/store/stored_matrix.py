@@ -191,7 +191,7 @@ def survey(matrix: Any, path: Path) -> Survey:
     return joined_surveys(matrix, path, [survey_stripe(matrix, stripe) for stripe in stripes_of(matrix.shape)])
 
 
-def read_matrix(path: Path, selection: Selection, least_rows: int = 2, look: Look = survey) -> Table:
+def read_matrix(path: Path, selection: Selection, least_rows: int = 2, look: Look | None = None) -> Table:
     """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed."""
     if path.suffix.lower() not in HDF5_ENDINGS:
         plain = Selection(selection.dataset, selection.weights, selection.labels, selection.row_names)
@@ -215,7 +215,7 @@ def read_matrix(path: Path, selection: Selection, least_rows: int = 2, look: Loo
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is empty.")
     if selection.kind == "matrix" and matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
-    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=look(matrix, path), **parts)
+    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=(look or survey)(matrix, path), **parts)
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,9 @@ def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) 
 
         return read_signatures(path, selection)
     if selection.kind in ("matrix", "rectangle"):
-        from parallel_mix.store.stored_matrix import read_matrix, survey
+        from parallel_mix.store.stored_matrix import read_matrix
 
-        table = read_matrix(path, selection, least_rows, look or survey)
+        table = read_matrix(path, selection, least_rows, look)
         check_count(table.count, least_rows, path)
         return table
     if selection.kind == "texts":

@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
-    for backend in ("serial1", "serial2", "mpi3", "dask2"):
+    for backend in ("serial1", "serial2", "mpi3", "dask2", *(["mpi1"] if kind == "vsh" else [])):
         out = tmp_path / f"{backend}.h5"
         done = parallel_mix("cluster", folder / "D.h5", "-o", out, *KINDS[kind], backend=backend)
         assert done.returncode == 0, done.stderr
