@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hlm import fit_hlm
+from parallel_mix.models.hlm import components_of_batch, fit_hlm
 from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
 from parallel_mix.models.hlm_model import HlmModel, HlmSettings
 from parallel_mix.models.squares import HeldSquare
@@ -94,7 +94,8 @@ def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, 
         for number, batch in enumerate(batches[1:], start=1):
             among = cut(batch, batch)
             began = time.perf_counter()
-            model = joined_models(model, fitted(among, batch, FIRST), settings(FIRST))
+            found = components_of_batch(HeldSquare(among), y[batch], classes, settings(FIRST), backend)
+            model = joined_models(model, found, settings(FIRST))
             seconds[0] += time.perf_counter() - began
             rows = np.concatenate([rows, batch])
             errors[0, number] = error(model, rows)

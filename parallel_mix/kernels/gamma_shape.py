@@ -9,8 +9,10 @@ falls from infinity to 0 between 1/(2s) and 1/s, so the root lies in (1/(2c), 1/
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, zeta
 
 from parallel_mix.kernels.density import Array
 
@@ -34,23 +36,23 @@ def solve_shape(c: float) -> float:
     if c <= 0.5 / LARGEST_SHAPE:
         return LARGEST_SHAPE
     low, high = 0.5 / c, 1.0 / c
-    s = (3.0 - c + np.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
+    s = (3.0 - c + math.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
     for _ in range(100):
-        s = s if low < s < high else np.sqrt(low * high)
+        s = s if low < s < high else math.sqrt(low * high)
         value, slope = _side(s)
         low, high = (s, high) if value > c else (low, s)
         step = (value - c) / slope  # Newton's in log s
-        s *= np.exp(-np.clip(step, -1.0, 1.0))
+        s *= math.exp(-min(max(step, -1.0), 1.0))
         if abs(step) < 1e-8:  # the next would be its square
             break
-    return float(min(s, LARGEST_SHAPE))
+    return min(s, LARGEST_SHAPE)
 
 
 def _side(s: float) -> tuple[float, float]:
     """log s - psi(s), and its derivative by log s."""
     if s > ASYMPTOTIC:
         return 0.5 / s + 1.0 / (12.0 * s * s), -0.5 / s - 1.0 / (6.0 * s * s)
-    return float(np.log(s) - digamma(s)), float(1.0 - s * polygamma(1, s))
+    return math.log(s) - float(digamma(s)), 1.0 - s * float(zeta(2.0, s))  # of 2: the trigamma function
 
 
 def whole_dimension(s: Array | float) -> Array:

@@ -14,7 +14,6 @@ paper <-> code    |I_j| <-> counts    u_j <-> means    omega_j <-> sizes / their
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -26,15 +25,15 @@ from parallel_mix.kernels.gamma_shape import solve_shape, spread_of_logs, whole_
 LEAST_POINTS = 3
 LEAST_TOLD = 5
 SHAPES = ("common", "class", "grouped")
+FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros")
 
 
 @njit(cache=True, nogil=True)
-def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array) -> Any:
-    """Sizes, counts, means, spreads, points and zeros of clusters, as `ClusterSums` has them."""
+def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array) -> Array:
+    """Of each cluster the `FIELDS`, as `ClusterSums` has them."""
     k = len(medoids)
-    sizes, counts, means, spreads = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k)
-    points, zeros = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    counted = u > 0
+    found, counted = np.zeros((6, k)), u > 0
+    sizes, counts, means, spreads, points, zeros = found
     for j in range(k):
         counted[medoids[j]] = False
     for i in range(len(u)):
@@ -51,7 +50,9 @@ def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array
     for i in range(len(u)):
         if counted[i] and means[labels[i]] > 0:
             spreads[labels[i]] -= w[i] * np.log(u[i] / means[labels[i]])
-    return sizes, counts, means, np.maximum(spreads, 0.0), points, zeros
+    for j in range(k):
+        spreads[j] = max(spreads[j], 0.0)
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -79,23 +80,50 @@ class ClusterSums:
     """What the estimation needs of clusters, and all that it needs: it adds up from batch to batch."""
 
     classes: np.ndarray  # (m) number of the class
-    sizes: Array  # (m) points, or their weights, the centroid too
-    counts: Array  # (m) |I_j|: distances that are counted, or their weights
-    means: Array  # (m) of squared distances; 0 where none is counted
-    spreads: Array  # (m) - sum log(u / mean)
-    points: np.ndarray  # (m) points, the centroid too
-    zeros: np.ndarray  # (m) points that lie on the centroid
+    table: Array  # (fields, m): the properties below
 
     @classmethod
     def of(cls, number: int, u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array | None = None) -> ClusterSums:
         """Of the clusters of class `number`: squared distances to the medoids, labels, medoids as places."""
         weight = np.ones(len(u)) if w is None else w
-        return cls(np.full(len(medoids), number), *sums_of_clusters(u, labels, medoids, weight))
+        return cls(np.full(len(medoids), number), sums_of_clusters(u, labels, medoids, weight))
 
     @classmethod
     def joined(cls, parts: list[ClusterSums]) -> ClusterSums:
         """Of several classes, or batches, one after the other."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
+        return cls(
+            np.concatenate([part.classes for part in parts]), np.concatenate([part.table for part in parts], axis=1)
+        )
+
+    @property
+    def sizes(self) -> Array:
+        """Points, or their weights, the centroid too."""
+        return np.asarray(self.table[0])
+
+    @property
+    def counts(self) -> Array:
+        """|I_j|: distances that are counted, or their weights."""
+        return np.asarray(self.table[1])
+
+    @property
+    def means(self) -> Array:
+        """Of squared distances; 0 where none is counted."""
+        return np.asarray(self.table[2])
+
+    @property
+    def spreads(self) -> Array:
+        """- sum log(u / mean)."""
+        return np.asarray(self.table[3])
+
+    @property
+    def points(self) -> np.ndarray:
+        """Points, the centroid too."""
+        return np.asarray(self.table[4], dtype=np.int64)
+
+    @property
+    def zeros(self) -> np.ndarray:
+        """Points that lie on the centroid."""
+        return np.asarray(self.table[5], dtype=np.int64)
 
     @property
     def taken(self) -> np.ndarray:

@@ -7,7 +7,8 @@ would change, and an exchange for those that it has changed; here both look at a
     change_j = removal_j + sum_{i of j} min(max(q_i, q1_i) - q2_i, 0)      to that with medoid j
 
 with q the distances to the candidate, q1 and q2 those to the nearest and second nearest medoid. Points for which two of
-them are equal add nothing to either sum, whichever is called the nearer.
+them are equal add nothing to either sum, whichever is called the nearer. And a start that comes to medoids at which an
+earlier one ended has nothing to gain from there, either: it ends.
 
 paper <-> code    w_i d_ij <-> Q[j, i], in steps    Delta_bj <-> gain + change[b]
 """
@@ -42,14 +43,13 @@ def table_of(E: Array, w: Array, steps: float) -> Ints:
 @njit(cache=True, nogil=True)
 def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: Ints) -> Any:
     """Find the nearest medoids of all points and what each medoid's removal costs; the loss."""
-    loss = np.int64(0)
-    first[:] = 0
-    q1[:] = Q[medoids[0]]
-    q2[:] = FAR
+    loss, row = np.int64(0), Q[medoids[0]]
+    for i in range(len(first)):
+        first[i], q1[i], q2[i] = 0, row[i], FAR
     for j in range(1, len(medoids)):
-        medoid = medoids[j]
+        row = Q[medoids[j]]
         for i in range(len(first)):
-            q, a = Q[medoid, i], q1[i]
+            q, a = row[i], q1[i]
             first[i] = j if q < a else first[i]
             q1[i] = min(q, a)
             q2[i] = min(max(q, a), q2[i])
@@ -61,16 +61,38 @@ def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: 
 
 
 @njit(cache=True, nogil=True)
-def judge_all(Q: Ints, candidate: int, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
-    """What a candidate brings: to all exchanges alike (returned), and to each (`change`); `part` is room for n."""
+def judge_all(row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
+    """What a candidate (a row) brings: to all exchanges alike (returned), to each (`change`); `part` is room for n."""
     gain = np.int64(0)
     for i in range(len(first)):
-        q, a = Q[candidate, i], q1[i]
+        q, a = row[i], q1[i]
         gain += min(q - a, 0)
         part[i] = min(max(q, a) - q2[i], 0)
     for i in range(len(first)):
-        change[first[i]] += part[i]
+        if part[i] < 0:
+            change[first[i]] += part[i]
     return gain
+
+
+@njit(cache=True, nogil=True)
+def same(a: Ints, b: Ints) -> bool:
+    """Whether two starts have the same medoids."""
+    for i in a:
+        found = False
+        for j in b:
+            found |= i == j
+        if not found:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def ended_before(medoids: Ints, losses: Ints, r: int) -> Any:
+    """Whether a start before r has ended at the medoids of r."""
+    found = False
+    for e in range(r):
+        found = found or (losses[e] == losses[r] and same(medoids[e], medoids[r]))
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -84,7 +106,7 @@ def substitute_few(Q: Ints, medoids: Ints) -> Ints:
         losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
         been[:] = 0
         judged[:] = -1
-        sweep, exchanges, better = 0, 0, True
+        sweep, exchanges, better = 0, 0, not ended_before(medoids, losses, r)
         while better:
             sweep, better = sweep + 1, False
             for j in range(k):
@@ -95,10 +117,13 @@ def substitute_few(Q: Ints, medoids: Ints) -> Ints:
                 judged[candidate] = exchanges
                 for j in range(k):
                     change[j] = removal[j]
-                gain = judge_all(Q, candidate, first, q1, q2, change, part)
+                gain = judge_all(Q[candidate], first, q1, q2, change, part)
                 out = best_of(change)
                 if gain + change[out] < 0:
                     been[candidate], exchanges, better = sweep, exchanges + 1, True
                     medoids[r, out] = candidate
                     losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
+                    if ended_before(medoids, losses, r):
+                        better = False
+                        break
     return losses

@@ -15,7 +15,7 @@ from parallel_mix.launch.clusters_job import check_distances
 from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, past_from_tree, past_tree, tell
 from parallel_mix.launch.hlm_prediction_job import names_across, places_of
 from parallel_mix.launch.job import Job
-from parallel_mix.models.hlm import HlmFit, fit_hlm
+from parallel_mix.models.hlm import HlmFit, components_of_batch
 from parallel_mix.models.hlm_incremental import joined_models, regrouped_model
 from parallel_mix.models.hlm_model import HlmModel, HlmSettings
 from parallel_mix.models.hlm_prediction import model_from_tree
@@ -146,8 +146,9 @@ class HlmUpdate:
         past: dict[str, Any] | None = None
         rows = self.old_rows
         if options.scheme == 1:
-            batch = fit_hlm(HeldSquare(self.among), self.y, settings, job.backend, run, classes=len(self.names))
-            model = joined_models(self.model, batch.model, settings)
+            among = HeldSquare(self.among)
+            batch = components_of_batch(among, self.y, len(self.names), settings, job.backend, run)
+            model = joined_models(self.model, batch, settings)
             if self.past is not None:
                 job.progress.say(
                     "scheme 1 keeps no rows: those the model had kept are dropped, and with them scheme 2."

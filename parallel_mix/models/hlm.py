@@ -18,15 +18,17 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums
 from parallel_mix.models import distance_groups
-from parallel_mix.models.distance_groups import Group, best_of_starts, labels_by, random_starts
+from parallel_mix.models.distance_groups import Group, best_of_lowest, labels_by
 from parallel_mix.models.hlm_model import (
     FIELDS,
     KERNEL,
+    Components,
     HlmModel,
     HlmSettings,
     as_clusters,
     check_settings,
-    put_together,
+    components_of,
+    model_of,
 )
 from parallel_mix.models.parts import Arrays, work_off_parts
 from parallel_mix.models.run import QuietRun, Run
@@ -56,6 +58,7 @@ class HlmData:
         self.y, self.folds = recipe.y, recipe.folds
         self.w = np.ones(n) if recipe.w is None else recipe.w
         self.weighted = recipe.w is not None
+        self._numbers = np.empty((0, n))
         whole = (recipe.folds >= 0).any()  # every row is asked for in every fold
         self._matrix: Square = HeldSquare(recipe.matrix.among(np.arange(n), np.arange(n))) if whole else recipe.matrix
 
@@ -65,6 +68,13 @@ class HlmData:
             return self._matrix.among(rows, columns)
         order = np.argsort(columns)
         return self._matrix.among(rows, columns[order])[:, np.argsort(order)]
+
+    def numbers(self, settings: HlmSettings) -> Array:
+        """Random numbers, one for each row and start of vsh, which begins with the lowest of them."""
+        if len(self._numbers) != settings.restarts:
+            random = np.random.default_rng([settings.seed, len(self.y)])
+            self._numbers = random.random((settings.restarts, len(self.y)))
+        return self._numbers
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
         if count == KERNEL:
             continue
         k = min(count, len(rows))
-        medoids = best_start(group, settings, k, [settings.seed, part.fold + 1, part.number])
+        medoids = best_of_lowest(group, settings.clustering, k, data.numbers(settings)[:, rows])
         labels = labels_by(group, settings.clustering, medoids)
         u = np.asarray(D[np.arange(len(rows)), medoids[labels]], dtype=np.float64) ** 2
         sums = ClusterSums.of(part.number, u, labels, medoids, data.w[rows] if data.weighted else None)
@@ -107,14 +117,6 @@ def mean_square(D: Array) -> float:
     """Of the distances that are not zero; 0 where all are."""
     count = np.count_nonzero(D)
     return float(np.square(D, dtype=np.float64).sum()) / count if count else 0.0
-
-
-def best_start(group: Group, settings: HlmSettings, k: int, seeds: list[int]) -> Ints:
-    """Medoids of the least loss of all starts, in rising order."""
-    begun = None
-    if settings.clustering == "vsh" and k > 1:
-        begun = random_starts(len(group.w), k, [*seeds, k], 0, settings.restarts)
-    return best_of_starts(group, settings.clustering, k, begun)[2]
 
 
 def wrong_in_fold(data: HlmData, task: tuple[int, list[HlmModel]]) -> Array:
@@ -182,24 +184,17 @@ def fit_hlm(
     candidates, count = settings.components, max(classes, int(y.max()) + 1)
     crossed = settings.validate or len(candidates) > 1
     folds = stratified_folds(y, settings.folds, settings.seed) if crossed else np.full(len(y), -2)
-    folds = np.where((y >= 0) & (folds == -2), -3, folds)
     used = range(settings.folds) if crossed else ()
-    every = [Part(fold, number, candidates) for fold in (*used, -1) for number in range(count)]
-    sizes = np.bincount(y[y >= 0], minlength=count).astype(np.float64)  # with all folds
-    works = [sizes[part.number] ** 2 * (1 + settings.restarts * len(candidates)) for part in every]
-    backend.share(HlmRecipe(matrix, y, w, folds))
-    kernel = partial(fit_part, settings=settings)
-    parts = work_off_parts(backend, run or QuietRun(), kernel, every, works, "HLM, class and fold")
+    parts = fit_parts(HlmRecipe(matrix, y, w, folds), (*used, -1), count, settings, backend, run)
 
-    def model_of(fold: int, candidate: int) -> HlmModel:
-        chosen = [found for found, part in zip(parts, every, strict=True) if part.fold == fold]
+    def fitted(fold: int, candidate: int) -> HlmModel:
         weight = np.ones(len(y)) if w is None else w
-        totals = np.array([weight[part["rows"]].sum() for part in chosen])
-        return put_together(chosen, candidate, totals, len(y), settings)
+        totals = np.array([weight[part["rows"]].sum() for part in parts[fold]])
+        return model_of(parts[fold], candidate, totals, len(y), settings)
 
     if not crossed:
-        return HlmFit(model_of(-1, candidates[0]))
-    trials = [(fold, [model_of(fold, candidate) for candidate in candidates]) for fold in used]
+        return HlmFit(fitted(-1, candidates[0]))
+    trials = [(fold, [fitted(fold, candidate) for candidate in candidates]) for fold in used]
     errors = np.empty((len(candidates), len(trials)))
     for fold, wrong in backend.map(wrong_in_fold, trials):
         errors[:, fold] = wrong
@@ -208,7 +203,32 @@ def fit_hlm(
     held_out = np.full((len(y), count), np.nan)
     for _, (rows, found) in backend.map(posteriors_in_fold, [(fold, models[best]) for fold, models in trials]):
         held_out[rows] = found
-    return HlmFit(model_of(-1, candidates[best]), errors, held_out)
+    return HlmFit(fitted(-1, candidates[best]), errors, held_out)
+
+
+def fit_parts(
+    recipe: HlmRecipe, folds: Sequence[int], count: int, settings: HlmSettings, backend: Backend, run: Run | None
+) -> dict[int, list[Arrays]]:
+    """The parts of all classes, for each of some folds."""
+    y = recipe.y
+    every = [Part(fold, number, settings.components) for fold in folds for number in range(count)]
+    sizes = np.bincount(y[y >= 0], minlength=count).astype(np.float64)  # with all folds
+    works = list(np.tile(sizes**2 * (1 + settings.restarts * len(settings.components)), len(folds)))
+    backend.share(recipe)
+    kernel = partial(fit_part, settings=settings)
+    parts = work_off_parts(backend, run or QuietRun(), kernel, every, works, "HLM, class and fold")
+    return {fold: parts[k * count : (k + 1) * count] for k, fold in enumerate(folds)}
+
+
+def components_of_batch(
+    matrix: Square, y: Ints, classes: int, settings: HlmSettings, backend: Backend, run: Run | None = None
+) -> Components:
+    """The components of rows of known class, without an estimation."""
+    check_settings(settings)
+    recipe = HlmRecipe(matrix, y, None, np.full(len(y), -2))
+    parts = fit_parts(recipe, [-1], classes, settings, backend, run)[-1]
+    totals = np.bincount(y, minlength=classes).astype(np.float64)
+    return components_of(parts, range(classes), settings.components[0], totals, len(y))
 
 
 def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSettings) -> list[HlmModel]:
@@ -216,7 +236,7 @@ def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSett
     data = HlmData(HlmRecipe(HeldSquare(D), y, None, np.full(len(y), -2)))
     parts = [fit_part(data, Part(-1, number, tuple(counts)), settings) for number in range(int(y.max()) + 1)]
     totals = np.bincount(y).astype(np.float64)
-    return [put_together(parts, count, totals, len(y), settings) for count in counts]
+    return [model_of(parts, count, totals, len(y), settings) for count in counts]
 
 
 def warm_up() -> None:

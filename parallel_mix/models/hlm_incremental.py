@@ -7,7 +7,7 @@ weight sqrt((|I_j| + 1) / (samples + 1)) where there were more; then all rows go
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,29 +16,31 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters
 from parallel_mix.models import hlm
-from parallel_mix.models.distance_groups import Group, best_of_starts
+from parallel_mix.models.distance_groups import Group, best_of_lowest
 from parallel_mix.models.hlm import mean_square
-from parallel_mix.models.hlm_model import HlmModel, HlmSettings, as_clusters, clusters_of, mixture_model
+from parallel_mix.models.hlm_model import Components, HlmModel, HlmSettings, as_clusters, components_of, mixture_model
 from parallel_mix.models.parts import Arrays, work_off_parts
 from parallel_mix.models.run import QuietRun, Run
 
 Ints = np.ndarray
 
 
-def joined_models(old: HlmModel, batch: HlmModel, settings: HlmSettings) -> HlmModel:
-    """Scheme I: the model of a batch added to an older one; its rows come after the older ones.
+def joined_models(old: HlmModel, batch: Components, settings: HlmSettings) -> HlmModel:
+    """Scheme I: the components of a batch added to an older model; its rows come after the older ones.
 
     The batch's classes are numbered as the old ones, new classes after them.
     """
     assert old.sums is not None  # noqa: S101 (a kernel model has none, and is refused before)
     assert batch.sums is not None  # noqa: S101
-    count = len(batch.prior)
-    totals = np.concatenate([old.totals, np.zeros(count - len(old.totals))]) + batch.totals
-    spare = np.concatenate([old.spare, np.zeros(count - len(old.spare))])
+    more = np.zeros(len(batch.totals) - len(old.totals))
+    totals, spare = np.concatenate([old.totals, more]) + batch.totals, np.concatenate([old.spare, more])
     spare = np.where(spare > 0, spare, batch.spare)
     sums = ClusterSums.joined([old.sums, batch.sums])
-    centroids = np.concatenate([old.centroids, old.rows + batch.centroids])
-    return mixture_model(sums, centroids, totals, spare, old.rows + batch.rows, settings, old.count)
+    order = np.argsort(sums.classes, kind="stable")
+    sums = ClusterSums(sums.classes[order], sums.table[:, order])
+    centroids = np.concatenate([old.centroids, old.rows + batch.centroids])[order]
+    found = Components(old.count, centroids, sums.classes, sums, totals, spare, old.rows + batch.rows)
+    return mixture_model(found, settings)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class ClassPast:
     D: Array
     component: Ints
     mass: Array
-    is_centroid: np.ndarray
+    numbers: Array  # (1 + starts) for each row, at random, below 0 for old centroids
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class PastRecipe:
 
     past: Past
     centroids: Ints
+    settings: HlmSettings
 
     def load(self) -> PastData:
         return PastData(self)
@@ -118,14 +121,16 @@ class PastData:
     """What is known of each class."""
 
     def __init__(self, recipe: PastRecipe) -> None:
-        self._past = recipe.past
-        self._is_centroid = np.zeros(len(recipe.past.y), dtype=bool)
-        self._is_centroid[recipe.centroids] = True
+        self._past, n, settings = recipe.past, len(recipe.past.y), recipe.settings
+        # Starts of vsh are the old centroids, made up to k at random: they begin near their ends, so that a quarter of
+        # the restarts is enough.
+        self._numbers = np.random.default_rng([settings.seed, n]).random((1 + -(-settings.restarts // 4), n))
+        self._numbers[:, recipe.centroids] -= 1.0
 
     def of_class(self, number: int) -> ClassPast:
         """One class."""
         past, rows = self._past, np.flatnonzero(self._past.y == number)
-        return ClassPast(rows, past.D[number], past.component[rows], past.mass[rows], self._is_centroid[rows])
+        return ClassPast(rows, past.D[number], past.component[rows], past.mass[rows], self._numbers[:, rows])
 
 
 Regrouped = Arrays
@@ -133,9 +138,9 @@ Regrouped = Arrays
 `mass`, and `spare`."""
 
 
-def chosen_places(known: ClassPast, samples: int, random: np.random.Generator) -> tuple[Ints, Array, Array]:
+def chosen_places(known: ClassPast, samples: int) -> tuple[Ints, Array, Array]:
     """Rows of a class that are clustered anew, in rising order, their weights, and how many each stands for."""
-    order = np.argsort(random.random(len(known.rows)) - known.is_centroid)  # centroids first, and one more is taken
+    order = np.argsort(known.numbers[0])  # centroids first, and one more is taken
     chosen, stands_for = first_of_clusters(known.component, known.mass, order, samples + 1)
     return chosen, np.sqrt(stands_for), stands_for
 
@@ -144,12 +149,12 @@ def regroup(
     data: PastData, number: int, components: int, samples: int, reassign: bool, settings: HlmSettings
 ) -> Regrouped:
     """Cluster a class anew, from samples of its old clusters and all its new rows."""
-    known, random = data.of_class(number), np.random.default_rng([settings.seed, number])
-    chosen, w, stands_for = chosen_places(known, samples, random)
+    known = data.of_class(number)
+    chosen, w, stands_for = chosen_places(known, samples)
     inner = known.D[np.ix_(chosen, chosen)]
     group = Group(np.ascontiguousarray(inner.T), w)
     k = min(components, len(chosen))
-    medoids = best_grown(group, settings, k, known.is_centroid[chosen], random)
+    medoids = best_of_lowest(group, settings.clustering, k, known.numbers[1:, chosen])
     places, mass = medoids, stands_for
     near = inner[:, medoids]
     if reassign:
@@ -162,18 +167,6 @@ def regroup(
     rows = known.rows if reassign else known.rows[chosen]
     clusters = as_clusters(components, rows[places], sums)
     return {"clusters": clusters, "rows": rows, "labels": labels, "mass": mass, "spare": mean_square(inner)}
-
-
-def best_grown(group: Group, settings: HlmSettings, k: int, known: np.ndarray, random: np.random.Generator) -> Ints:
-    """Medoids of the least loss; starts of vsh are the medoids known before, made up to k at random.
-
-    They begin near their ends, so that a quarter of the restarts is enough.
-    """
-    if settings.clustering != "vsh" or k == 1:
-        return best_of_starts(group, settings.clustering, k)[2]
-    numbers = random.random((-(-settings.restarts // 4), len(group.w))) - known
-    begun = np.sort(np.argpartition(numbers, k - 1, axis=1)[:, :k], axis=1)
-    return best_of_starts(group, "vsh", k, begun)[2]
 
 
 def warm_up() -> None:
@@ -200,20 +193,17 @@ def regrouped_model(
     new = np.bincount(past.y[past.component < 0], minlength=int(past.y.max()) + 1)[numbers]
     clustered = new + old.count * (samples + 1.0)
     works = list(clustered**2 * (1 + settings.restarts / 4))
-    backend.share(PastRecipe(past, old.centroids))
+    backend.share(PastRecipe(past, old.centroids, settings))
     kernel = partial(regroup, components=components, samples=samples, reassign=reassign, settings=settings)
     parts = work_off_parts(backend, run or QuietRun(), kernel, numbers, works, "HLM, class")
     count = max(len(old.totals), int(past.y.max()) + 1)
     totals = np.bincount(past.y[past.component < 0], minlength=count).astype(np.float64)
     totals[: len(old.totals)] += old.totals
-    spare, component, mass, before = np.zeros(count), np.full(len(past.y), -1), np.ones(len(past.y)), 0
-    for number, part in zip(numbers, parts, strict=True):
-        spare[number], mass[part["rows"]] = part["spare"], part["mass"]
-        component[part["rows"]] = before + part["labels"]
+    component, mass, before = np.full(len(past.y), -1), np.ones(len(past.y)), 0
+    for part in parts:
+        component[part["rows"]], mass[part["rows"]] = before + part["labels"], part["mass"]
         before += part["clusters"].shape[1]
-    clusters = [clusters_of(part["clusters"], k, components) for k, part in zip(numbers, parts, strict=True)]
-    sums = ClusterSums.joined([one for _, one in clusters])
     kept = np.flatnonzero(component >= 0)
-    centroids = np.searchsorted(kept, np.concatenate([medoids for medoids, _ in clusters]))
-    model = mixture_model(sums, centroids, totals, spare, len(kept), settings, components)
+    found = components_of(parts, numbers, components, totals, len(kept))
+    model = mixture_model(replace(found, centroids=np.searchsorted(kept, found.centroids)), settings)
     return model, Past(past.D, past.y, component, mass).only(kept), kept

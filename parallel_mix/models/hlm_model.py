@@ -11,14 +11,21 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.gamma_shape import LARGEST_SHAPE as LARGEST_SHAPE
 from parallel_mix.kernels.gamma_shape import whole_dimension
-from parallel_mix.kernels.hlm_mixture import SHAPES, ClusterSums, estimate, kernel_parameters, log_densities, posteriors
+from parallel_mix.kernels.hlm_mixture import FIELDS as FIELDS
+from parallel_mix.kernels.hlm_mixture import (
+    SHAPES,
+    ClusterSums,
+    estimate,
+    kernel_parameters,
+    log_densities,
+    posteriors,
+)
 from parallel_mix.models.distance_groups import CLUSTERINGS
 from parallel_mix.models.parts import Arrays
 
 Ints = np.ndarray
 KERNEL = 0
 """The candidate that stands for Kernel HLM among numbers of components."""
-FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros")
 
 
 @dataclass(frozen=True)
@@ -38,21 +45,27 @@ class HlmSettings:
 
 
 @dataclass(frozen=True)
-class HlmModel:
-    """A classifier: components with their rows, scales and shapes."""
+class Components:
+    """The components of all classes, class by class, and what an estimation needs of them."""
 
     count: int  # components of each class; KERNEL
-    prior: Array  # (K)
     centroids: Ints  # (m) rows
     classes: Ints  # (m)
+    sums: ClusterSums | None  # Kernel HLM has none
+    totals: Array  # (K) rows of each class, or their weights
+    spare: Array  # (K) mean squared distance within the class, where nothing better is known
+    rows: int  # that were clustered
+
+
+@dataclass(frozen=True)
+class HlmModel(Components):
+    """A classifier: components with their scales and shapes."""
+
+    prior: Array  # (K)
     weights: Array  # (m) within the class
     b: Array
     s: Array  # as used, whole dimensions
     estimated: Array  # s as estimated
-    sums: ClusterSums | None
-    totals: Array  # (K) rows of each class, or their weights
-    spare: Array  # (K) mean squared distance within the class, where nothing better is known
-    rows: int  # on which it was fitted
 
     def log_densities(self, squares: Array) -> Array:
         """log phi(z | class) from squared distances to the components."""
@@ -74,8 +87,8 @@ def kernel_model(parts: Sequence[Arrays], totals: Array, rows: int, settings: Hl
     classes = np.repeat(np.arange(len(parts)), [len(one) for one in of_class])
     weights = np.concatenate([np.full(len(one), 1.0 / max(len(one), 1)) for one in of_class])
     scales = np.full(m, b), np.full(m, whole_dimension(s)), np.full(m, s)
-    prior, centroids = totals / totals.sum(), np.concatenate(of_class)
-    return HlmModel(KERNEL, prior, centroids, classes, weights, *scales, None, totals, spare, rows)
+    known = KERNEL, np.concatenate(of_class), classes, None, totals, spare, rows
+    return HlmModel(*known, totals / totals.sum(), weights, *scales)
 
 
 def filled(spare: Array) -> Array:
@@ -84,41 +97,40 @@ def filled(spare: Array) -> Array:
     return np.where(spare > 0, spare, some.mean() if len(some) else 1.0)
 
 
-def mixture_model(
-    sums: ClusterSums, centroids: Ints, totals: Array, spare: Array, rows: int, settings: HlmSettings, count: int
-) -> HlmModel:
-    """A model from the sums of its clusters, class by class."""
-    order = np.argsort(sums.classes, kind="stable")
-    sums = ClusterSums(**{name: getattr(sums, name)[order] for name in ClusterSums.__dataclass_fields__})
-    found = estimate(sums, filled(spare), settings.shape, settings.groups)
-    of_class = np.bincount(sums.classes, weights=sums.sizes, minlength=len(totals))
-    weights = sums.sizes / of_class[sums.classes]
-    scales, prior = (found.b, found.whole, found.s), totals / totals.sum()
-    return HlmModel(count, prior, centroids[order], sums.classes, weights, *scales, sums, totals, spare, rows)
+def mixture_model(found: Components, settings: HlmSettings) -> HlmModel:
+    """A model of such components."""
+    sums = found.sums
+    assert sums is not None  # noqa: S101 (Kernel HLM has `kernel_model`)
+    known = found.count, found.centroids, found.classes, sums, found.totals, found.spare, found.rows
+    of = estimate(sums, filled(found.spare), settings.shape, settings.groups)
+    of_class = np.bincount(sums.classes, weights=sums.sizes, minlength=len(found.totals))
+    prior, weights = found.totals / found.totals.sum(), sums.sizes / of_class[sums.classes]
+    return HlmModel(*known, prior, weights, of.b, of.whole, of.s)
 
 
-def put_together(parts: Sequence[Arrays], count: int, totals: Array, rows: int, settings: HlmSettings) -> HlmModel:
+def model_of(parts: Sequence[Arrays], count: int, totals: Array, rows: int, settings: HlmSettings) -> HlmModel:
     """The model of all classes from their parts."""
     if count == KERNEL:
         return kernel_model(parts, totals, rows, settings)
-    found = [clusters_of(part["clusters"], k, count) for k, part in enumerate(parts)]
-    sums = ClusterSums.joined([one for _, one in found])
-    centroids = np.concatenate([medoids for medoids, _ in found])
-    spare = np.array([part["spare"] for part in parts])
-    return mixture_model(sums, centroids, totals, spare, rows, settings, count)
+    return mixture_model(components_of(parts, range(len(parts)), count, totals, rows), settings)
+
+
+def components_of(parts: Sequence[Arrays], numbers: Sequence[int], count: int, totals: Array, rows: int) -> Components:
+    """The clusterings into `count` clusters of the classes of these numbers; of all classes there are `totals`."""
+    tables, spare = [part["clusters"] for part in parts], np.zeros(len(totals))
+    spare[list(numbers)] = [part["spare"] for part in parts]
+    table = np.concatenate(tables, axis=1)
+    here = table[0] == count
+    classes = np.repeat(numbers, [one.shape[1] for one in tables])[here]
+    sums = ClusterSums(classes, table[2:, here])
+    return Components(count, table[1, here].astype(np.int64), classes, sums, totals, spare, rows)
 
 
 def as_clusters(count: int, medoids: Ints, sums: ClusterSums) -> Array:
     """A clustering into `count` clusters, or fewer, as one table: a column each, of `count`, medoid and `FIELDS`."""
-    return np.stack([np.full(len(medoids), float(count)), medoids, *(getattr(sums, name) for name in FIELDS)])
-
-
-def clusters_of(table: Array, number: int, count: int) -> tuple[Ints, ClusterSums]:
-    """The medoids and sums of class `number` from such tables side by side."""
-    _, medoids, *rest = table[:, table[0] == count]
-    values = dict(zip(FIELDS, rest, strict=True))
-    values |= {name: values[name].astype(np.int64) for name in ("points", "zeros")}
-    return medoids.astype(np.int64), ClusterSums(classes=np.full(len(medoids), number), **values)
+    found = np.empty((2 + len(FIELDS), len(medoids)))
+    found[0], found[1], found[2:] = count, medoids, sums.table
+    return found
 
 
 def check_settings(settings: HlmSettings) -> None:

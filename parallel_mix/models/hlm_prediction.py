@@ -10,8 +10,8 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.hlm_mixture import ClusterSums
-from parallel_mix.models.hlm_model import FIELDS, HlmModel
+from parallel_mix.kernels.hlm_mixture import FIELDS, ClusterSums
+from parallel_mix.models.hlm_model import HlmModel
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.tiles import work_off
 
@@ -29,11 +29,11 @@ class Rows(Protocol):
 def model_from_tree(tree: dict[str, Any]) -> HlmModel:
     """A model as it was stored."""
     parts = tree["components"]
-    centroids, classes, weights = parts["centroids"], parts["classes"], parts["weights"]
-    scales = parts["b"], parts["s"], parts["estimated_s"]
-    sums = ClusterSums(classes=classes, **{name: parts[name] for name in FIELDS}) if FIELDS[0] in parts else None
-    known = tree["totals"], tree["spare"], int(tree["@rows"])
-    return HlmModel(int(tree["@components"]), tree["prior"], centroids, classes, weights, *scales, sums, *known)
+    centroids, classes = parts["centroids"], parts["classes"]
+    table = np.array([parts[name] for name in FIELDS], dtype=np.float64) if FIELDS[0] in parts else None
+    sums = None if table is None else ClusterSums(classes, table)
+    known = int(tree["@components"]), centroids, classes, sums, tree["totals"], tree["spare"], int(tree["@rows"])
+    return HlmModel(*known, tree["prior"], parts["weights"], parts["b"], parts["s"], parts["estimated_s"])
 
 
 @dataclass(frozen=True)
