@@ -56,6 +56,23 @@ def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array
 
 
 @njit(cache=True, nogil=True)
+def nearest_sums(D: Array, medoids: np.ndarray, w: Array) -> tuple[np.ndarray, Array]:
+    """The nearest medoid of each point, a medoid's being itself, and `sums_of_clusters` of these clusters."""
+    labels, u = np.empty(len(D), np.int64), np.empty(len(D))
+    for i in range(len(D)):
+        best = 0
+        for j in range(1, len(medoids)):
+            if D[i, medoids[j]] < D[i, medoids[best]]:
+                best = j
+        labels[i] = best
+    for j in range(len(medoids)):
+        labels[medoids[j]] = j
+    for i in range(len(D)):
+        u[i] = np.float64(D[i, medoids[labels[i]]]) ** 2
+    return labels, sums_of_clusters(u, labels, medoids, w)
+
+
+@njit(cache=True, nogil=True)
 def first_of_clusters(labels: np.ndarray, mass: Array, order: np.ndarray, most: int) -> tuple[np.ndarray, Array]:
     """The first points, in some order, of each cluster, at most so many, and all of no cluster (-1); in rising order.
 
@@ -73,6 +90,19 @@ def first_of_clusters(labels: np.ndarray, mass: Array, order: np.ndarray, most: 
         if labels[i] >= 0:
             stands_for[i] = total[labels[i]] / kept[labels[i]]
     return np.flatnonzero(taken), stands_for[taken]
+
+
+@njit(cache=True, nogil=True)
+def mean_square(D: Array) -> float:
+    """Of the distances that are not zero; 0 where all are."""
+    total, count = 0.0, 0
+    for row in D:
+        here = 0.0
+        for d in row:
+            here += np.float64(d) * np.float64(d)
+            count += d != 0
+        total += here
+    return total / max(count, 1)
 
 
 @dataclass(frozen=True)
@@ -147,18 +177,19 @@ def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: 
     if shape != "class":
         together = shape_groups(sums, groups) if shape == "grouped" else np.zeros(len(sums.classes), dtype=np.int64)
     b, s = np.empty(len(together)), np.empty(len(together))
-    for group in np.unique(together):
+    taken, told = sums.taken, sums.points - 1 - sums.zeros
+    for group in range(int(together.max(initial=-1)) + 1):
         here = together == group
-        used = here & sums.taken
-        n = float(sums.counts[used].sum())
-        if (sums.points - 1 - sums.zeros)[used].sum() < 2:
+        used = here & taken
+        counts = np.where(used, sums.counts, 0.0)
+        n = float(counts.sum())
+        if told @ used < 2:
             s[here], b[here] = 0.5, fallback[sums.classes[here]]
             continue
-        found = solve_shape(float(sums.spreads[used].sum()) / n)
-        mean = float(sums.counts[used] @ sums.means[used]) / n
-        part = np.where(used, sums.counts / (sums.counts + 1.0), 0.0)[here]
+        found = solve_shape(float(sums.spreads @ used) / n)
+        mean, part = float(counts @ sums.means) / n, counts / (counts + 1.0)
         s[here] = found
-        b[here] = (part * sums.means[here] + (1.0 - part) * mean) / found
+        b[here] = ((part * sums.means + (1.0 - part) * mean) / found)[here]
     return GammaParameters(b, s, whole_dimension(s), together)
 
 

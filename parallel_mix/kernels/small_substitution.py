@@ -26,27 +26,30 @@ from parallel_mix.kernels.vertex_substitution import best_of, in_steps
 Ints = np.ndarray
 FEW, FEW_MEDOIDS = 1024, 32
 """Up to so many points and medoids this is the faster way."""
-FAR = np.int64(2) ** 62
+LANES = 8
 
 
 @njit(cache=True, nogil=True)
 def table_of(E: Array, w: Array, steps: float) -> Ints:
-    """Weighted distances in steps, a candidate a row."""
+    """Weighted distances in steps, a candidate a row; points without weight fill a row up to whole lanes."""
     n = len(E)
-    Q = np.empty((n, n), np.int64)
+    Q = np.zeros((n, -(-n // LANES) * LANES), np.int64)
     for j in range(n):
         for i in range(n):
             Q[j, i] = in_steps(E[j, i], w[i], steps)
     return Q
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: Ints) -> Any:
     """Find the nearest medoids of all points and what each medoid's removal costs; the loss."""
-    loss, row = np.int64(0), Q[medoids[0]]
+    loss, row, other = np.int64(0), Q[medoids[0]], Q[medoids[1]]
     for i in range(len(first)):
-        first[i], q1[i], q2[i] = 0, row[i], FAR
-    for j in range(1, len(medoids)):
+        q, a = other[i], row[i]
+        first[i] = 1 if q < a else 0
+        q1[i] = min(q, a)
+        q2[i] = max(q, a)
+    for j in range(2, len(medoids)):
         row = Q[medoids[j]]
         for i in range(len(first)):
             q, a = row[i], q1[i]
@@ -60,7 +63,7 @@ def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: 
     return loss
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def judge_all(row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
     """What a candidate (a row) brings: to all exchanges alike (returned), to each (`change`); `part` is room for n."""
     gain = np.int64(0)
@@ -69,8 +72,7 @@ def judge_all(row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: In
         gain += min(q - a, 0)
         part[i] = min(max(q, a) - q2[i], 0)
     for i in range(len(first)):
-        if part[i] < 0:
-            change[first[i]] += part[i]
+        change[first[i]] += part[i]
     return gain
 
 
@@ -98,8 +100,8 @@ def ended_before(medoids: Ints, losses: Ints, r: int) -> Any:
 @njit(cache=True, nogil=True)
 def substitute_few(Q: Ints, medoids: Ints) -> Ints:
     """Exchange medoids (in place, (starts, k), k of 2 or more) until a whole sweep brings nothing; the losses."""
-    n, (starts, k), losses = len(Q), medoids.shape, np.empty(len(medoids), np.int64)
-    first, q1, q2, part = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    (n, m), (starts, k), losses = Q.shape, medoids.shape, np.empty(len(medoids), np.int64)
+    first, q1, q2, part = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
     removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
     been, judged = np.empty(n, np.int64), np.empty(n, np.int64)
     for r in range(starts):
@@ -112,14 +114,17 @@ def substitute_few(Q: Ints, medoids: Ints) -> Ints:
             for j in range(k):
                 been[medoids[r, j]] = sweep
             for candidate in range(n):
-                if been[candidate] == sweep or judged[candidate] == exchanges:
+                if (been[candidate] == sweep) | (judged[candidate] == exchanges):
                     continue
                 judged[candidate] = exchanges
                 for j in range(k):
                     change[j] = removal[j]
                 gain = judge_all(Q[candidate], first, q1, q2, change, part)
-                out = best_of(change)
-                if gain + change[out] < 0:
+                least = change[0]
+                for j in range(1, k):
+                    least = min(least, change[j])
+                if gain + least < 0:
+                    out = best_of(change)
                     been[candidate], exchanges, better = sweep, exchanges + 1, True
                     medoids[r, out] = candidate
                     losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)

@@ -18,6 +18,7 @@ paper <-> code    d_ij <-> E[j, i] (row: the candidate)    w <-> w    r_t <-> lo
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ SQUARE = 64
 def steps_of(w: Array, largest: float) -> float:
     """How many steps make one: a power of two, so that the sum of all weighted distances fits."""
     total = float(w.sum()) * largest
-    return 2.0 ** (BITS - int(np.ceil(np.log2(total)))) if total > 0 else 1.0
+    return 2.0 ** (BITS - math.ceil(math.log2(total))) if total > 0 else 1.0
 
 
 @njit(cache=True, nogil=True)

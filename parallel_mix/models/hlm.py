@@ -16,7 +16,7 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.hlm_mixture import ClusterSums
+from parallel_mix.kernels.hlm_mixture import mean_square, nearest_sums, sums_of_clusters
 from parallel_mix.models import distance_groups
 from parallel_mix.models.distance_groups import Group, best_of_lowest, labels_by
 from parallel_mix.models.hlm_model import (
@@ -35,6 +35,7 @@ from parallel_mix.models.run import QuietRun, Run
 from parallel_mix.models.squares import HeldSquare, Square
 
 Ints = np.ndarray
+NO_CLUSTERS = np.empty((2 + len(FIELDS), 0))
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,13 @@ class HlmData:
         n = recipe.matrix.shape[0]
         self.y, self.folds = recipe.y, recipe.folds
         self.w = np.ones(n) if recipe.w is None else recipe.w
-        self.weighted = recipe.w is not None
         self._numbers = np.empty((0, n))
         whole = (recipe.folds >= 0).any()  # every row is asked for in every fold
         self._matrix: Square = HeldSquare(recipe.matrix.among(np.arange(n), np.arange(n))) if whole else recipe.matrix
+
+    def within(self, rows: Ints) -> Array:
+        """Distances among some rows, in rising order."""
+        return self._matrix.among(rows, rows)
 
     def among(self, rows: Ints, columns: Ints) -> Array:
         """Distances of some rows to some others, whatever their order."""
@@ -90,33 +94,28 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     """What a model needs of a class: of its clusterings, of nearest neighbours, and of its distances as a whole."""
     rows = np.flatnonzero((data.y == part.number) & (data.folds != part.fold))
     if not len(rows):
-        return {"rows": rows, "spare": 0.0, "clusters": np.empty((2 + len(FIELDS), 0))}
-    D = data.among(rows, rows)
+        return {"rows": rows, "spare": 0.0, "clusters": NO_CLUSTERS}
+    D = data.within(rows)
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
     found: Arrays = {"rows": rows}
-    clusters = [np.empty((2 + len(FIELDS), 0))]
-    for count in dict.fromkeys(part.counts):
-        if count == KERNEL:
-            continue
+    clusters = []
+    for count in set(part.counts) - {KERNEL}:
         k = min(count, len(rows))
         medoids = best_of_lowest(group, settings.clustering, k, data.numbers(settings)[:, rows])
-        labels = labels_by(group, settings.clustering, medoids)
-        u = np.asarray(D[np.arange(len(rows)), medoids[labels]], dtype=np.float64) ** 2
-        sums = ClusterSums.of(part.number, u, labels, medoids, data.w[rows] if data.weighted else None)
+        if settings.clustering == "ward":
+            labels = labels_by(group, "ward", medoids)
+            u = np.asarray(D[np.arange(len(rows)), medoids[labels]], dtype=np.float64) ** 2
+            sums = sums_of_clusters(u, labels, medoids, group.w)
+        else:
+            sums = nearest_sums(D, medoids, group.w)[1]
         clusters.append(as_clusters(count, rows[medoids], sums))
-    found["clusters"] = np.concatenate(clusters, axis=1)
+    found["clusters"] = np.concatenate(clusters, axis=1) if clusters else NO_CLUSTERS
     if KERNEL in part.counts and len(rows) > 1:
         apart = D.astype(np.float64)
         np.fill_diagonal(apart, np.inf)
         found["nearest"] = apart.min(axis=1) ** 2
     found["spare"] = mean_square(D)
     return found
-
-
-def mean_square(D: Array) -> float:
-    """Of the distances that are not zero; 0 where all are."""
-    count = np.count_nonzero(D)
-    return float(np.square(D, dtype=np.float64).sum()) / count if count else 0.0
 
 
 def wrong_in_fold(data: HlmData, task: tuple[int, list[HlmModel]]) -> Array:
@@ -214,9 +213,8 @@ def fit_parts(
     every = [Part(fold, number, settings.components) for fold in folds for number in range(count)]
     sizes = np.bincount(y[y >= 0], minlength=count).astype(np.float64)  # with all folds
     works = list(np.tile(sizes**2 * (1 + settings.restarts * len(settings.components)), len(folds)))
-    backend.share(recipe)
     kernel = partial(fit_part, settings=settings)
-    parts = work_off_parts(backend, run or QuietRun(), kernel, every, works, "HLM, class and fold")
+    parts = work_off_parts(backend, run or QuietRun(), recipe, kernel, every, works, "HLM, class and fold")
     return {fold: parts[k * count : (k + 1) * count] for k, fold in enumerate(folds)}
 
 
@@ -242,8 +240,10 @@ def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSett
 def warm_up() -> None:
     """Load compiled code: each rank for itself, while all start."""
     distance_groups.warm_up()
-    u, labels, medoids = np.ones(2), np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    ClusterSums.of(0, u, labels, medoids)
+    for kind in (np.float32, np.float64):
+        D = np.ones((2, 2), dtype=kind)
+        nearest_sums(D, np.zeros(1, dtype=np.int64), np.ones(2))
+        mean_square(D)
 
 
 def check_classes(y: Ints) -> None:

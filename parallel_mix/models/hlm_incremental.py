@@ -14,10 +14,9 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters
+from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters, mean_square, nearest_sums
 from parallel_mix.models import hlm
 from parallel_mix.models.distance_groups import Group, best_of_lowest
-from parallel_mix.models.hlm import mean_square
 from parallel_mix.models.hlm_model import Components, HlmModel, HlmSettings, as_clusters, components_of, mixture_model
 from parallel_mix.models.parts import Arrays, work_off_parts
 from parallel_mix.models.run import QuietRun, Run
@@ -155,16 +154,12 @@ def regroup(
     group = Group(np.ascontiguousarray(inner.T), w)
     k = min(components, len(chosen))
     medoids = best_of_lowest(group, settings.clustering, k, known.numbers[1:, chosen])
-    places, mass = medoids, stands_for
-    near = inner[:, medoids]
     if reassign:
-        places, mass = chosen[medoids], known.mass
-        near = known.D[:, places]
-    labels = near.argmin(axis=1)
-    labels[places] = np.arange(k)
-    u = np.asarray(near[np.arange(len(near)), labels], dtype=np.float64) ** 2
-    sums = ClusterSums.of(number, u, labels, places, None if reassign else w)
-    rows = known.rows if reassign else known.rows[chosen]
+        places, mass, rows = chosen[medoids], known.mass, known.rows
+        labels, sums = nearest_sums(known.D, places, np.ones(len(rows)))
+    else:
+        places, mass, rows = medoids, stands_for, known.rows[chosen]
+        labels, sums = nearest_sums(inner, places, w)
     clusters = as_clusters(components, rows[places], sums)
     return {"clusters": clusters, "rows": rows, "labels": labels, "mass": mass, "spare": mean_square(inner)}
 
@@ -193,9 +188,9 @@ def regrouped_model(
     new = np.bincount(past.y[past.component < 0], minlength=int(past.y.max()) + 1)[numbers]
     clustered = new + old.count * (samples + 1.0)
     works = list(clustered**2 * (1 + settings.restarts / 4))
-    backend.share(PastRecipe(past, old.centroids, settings))
+    recipe = PastRecipe(past, old.centroids, settings)
     kernel = partial(regroup, components=components, samples=samples, reassign=reassign, settings=settings)
-    parts = work_off_parts(backend, run or QuietRun(), kernel, numbers, works, "HLM, class")
+    parts = work_off_parts(backend, run or QuietRun(), recipe, kernel, numbers, works, "HLM, class")
     count = max(len(old.totals), int(past.y.max()) + 1)
     totals = np.bincount(past.y[past.component < 0], minlength=count).astype(np.float64)
     totals[: len(old.totals)] += old.totals

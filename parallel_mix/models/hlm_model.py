@@ -126,10 +126,10 @@ def components_of(parts: Sequence[Arrays], numbers: Sequence[int], count: int, t
     return Components(count, table[1, here].astype(np.int64), classes, sums, totals, spare, rows)
 
 
-def as_clusters(count: int, medoids: Ints, sums: ClusterSums) -> Array:
+def as_clusters(count: int, medoids: Ints, sums: Array) -> Array:
     """A clustering into `count` clusters, or fewer, as one table: a column each, of `count`, medoid and `FIELDS`."""
     found = np.empty((2 + len(FIELDS), len(medoids)))
-    found[0], found[1], found[2:] = count, medoids, sums.table
+    found[0], found[1], found[2:] = count, medoids, sums
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.backends.base import Backend
+from parallel_mix.backends.base import Backend, Recipe
 from parallel_mix.models.run import HowFar, Run, State
 from parallel_mix.models.tiles import work_off
 
@@ -19,9 +19,21 @@ WORTH = 1e6
 
 
 def work_off_parts(
-    backend: Backend, run: Run, kernel: PartKernel, parts: Sequence[Any], works: Sequence[float], what: str
+    backend: Backend,
+    run: Run,
+    recipe: Recipe,
+    kernel: PartKernel,
+    parts: Sequence[Any],
+    works: Sequence[float],
+    what: str,
 ) -> list[Arrays]:
-    """The results of all parts, those of an earlier attempt among them; `works` are looks at distances."""
+    """The results of all parts, those of an earlier attempt among them; `works` are looks at distances.
+
+    What is worth no task is not handed out at all.
+    """
+    if sum(works) < WORTH:
+        return each_of(recipe.load(), parts, kernel)
+    backend.share(recipe)
     found, tasks = parts_of_state(run.restored()), handfuls(works, WORTH)
     done = np.array([task[-1] in found for task in tasks])
 

@@ -41,7 +41,7 @@ class HeldSquare:
         """Some rows and columns."""
         if len(rows) == len(columns) == len(self.D):
             return self.D
-        return np.asarray(self.D[np.ix_(rows, columns)])
+        return np.asarray(self.D[rows[:, None], columns])
 
 
 @dataclass(frozen=True)
