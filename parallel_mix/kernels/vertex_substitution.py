@@ -32,9 +32,10 @@ BITS = 61
 SQUARE = 64
 
 
+@njit(cache=True, nogil=True)
 def steps_of(w: Array, largest: float) -> float:
     """How many steps make one: a power of two, so that the sum of all weighted distances fits."""
-    total = float(w.sum()) * largest
+    total = w.sum() * largest
     return 2.0 ** (BITS - math.ceil(math.log2(total))) if total > 0 else 1.0
 
 

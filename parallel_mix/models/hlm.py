@@ -16,7 +16,9 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.few_classes import cluster_classes
 from parallel_mix.kernels.hlm_mixture import mean_square, nearest_sums, sums_of_clusters
+from parallel_mix.kernels.small_substitution import FEW, FEW_MEDOIDS
 from parallel_mix.models import distance_groups
 from parallel_mix.models.distance_groups import Group, best_of_lowest, labels_by
 from parallel_mix.models.hlm_model import (
@@ -30,7 +32,7 @@ from parallel_mix.models.hlm_model import (
     components_of,
     model_of,
 )
-from parallel_mix.models.parts import Arrays, work_off_parts
+from parallel_mix.models.parts import Arrays, work_off_parts, workers_for
 from parallel_mix.models.run import QuietRun, Run
 from parallel_mix.models.squares import HeldSquare, Square
 
@@ -51,36 +53,6 @@ class HlmRecipe:
         return HlmData(self)
 
 
-class HlmData:
-    """Distances with classes, ready to be cut."""
-
-    def __init__(self, recipe: HlmRecipe) -> None:
-        n = recipe.matrix.shape[0]
-        self.y, self.folds = recipe.y, recipe.folds
-        self.w = np.ones(n) if recipe.w is None else recipe.w
-        self._numbers = np.empty((0, n))
-        whole = (recipe.folds >= 0).any()  # every row is asked for in every fold
-        self._matrix: Square = HeldSquare(recipe.matrix.among(np.arange(n), np.arange(n))) if whole else recipe.matrix
-
-    def within(self, rows: Ints) -> Array:
-        """Distances among some rows, in rising order."""
-        return self._matrix.among(rows, rows)
-
-    def among(self, rows: Ints, columns: Ints) -> Array:
-        """Distances of some rows to some others, whatever their order."""
-        if (columns[1:] > columns[:-1]).all():
-            return self._matrix.among(rows, columns)
-        order = np.argsort(columns)
-        return self._matrix.among(rows, columns[order])[:, np.argsort(order)]
-
-    def numbers(self, settings: HlmSettings) -> Array:
-        """Random numbers, one for each row and start of vsh, which begins with the lowest of them."""
-        if len(self._numbers) != settings.restarts:
-            random = np.random.default_rng([settings.seed, len(self.y)])
-            self._numbers = random.random((settings.restarts, len(self.y)))
-        return self._numbers
-
-
 @dataclass(frozen=True)
 class Part:
     """Class `number` without the rows of a fold (-1: with all rows)."""
@@ -90,16 +62,66 @@ class Part:
     counts: tuple[int, ...]
 
 
+class HlmData:
+    """Distances with classes, ready to be cut."""
+
+    def __init__(self, recipe: HlmRecipe) -> None:
+        n = recipe.matrix.shape[0]
+        self.y, self.folds = recipe.y, recipe.folds
+        self.w = np.ones(n) if recipe.w is None else recipe.w
+        self._numbers = np.empty((0, n))
+        whole = (recipe.folds >= 0).any()  # every row is asked for in every fold
+        self.matrix: Square = HeldSquare(recipe.matrix.among(np.arange(n), np.arange(n))) if whole else recipe.matrix
+
+    def rows(self, part: Part) -> Ints:
+        """The rows of a part."""
+        return np.flatnonzero((self.y == part.number) & (self.folds != part.fold))
+
+    def within(self, rows: Ints) -> Array:
+        """Distances among some rows, in rising order."""
+        return self.matrix.among(rows, rows)
+
+    def among(self, rows: Ints, columns: Ints) -> Array:
+        """Distances of some rows to some others, whatever their order."""
+        if (columns[1:] > columns[:-1]).all():
+            return self.matrix.among(rows, columns)
+        order = np.argsort(columns)
+        return self.matrix.among(rows, columns[order])[:, np.argsort(order)]
+
+    def numbers(self, settings: HlmSettings) -> Array:
+        """Random numbers, one for each row and start of vsh, which begins with the lowest of them."""
+        if len(self._numbers) != settings.restarts:
+            random = np.random.default_rng([settings.seed, len(self.y)])
+            self._numbers = random.random((settings.restarts, len(self.y)))
+        return self._numbers
+
+
+def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> list[Arrays]:
+    """What a model needs of some classes: of those of few points in one call."""
+    counts, rows = set(parts[0].counts), [data.rows(part) for part in parts]
+    few = max(map(len, rows)) <= FEW and max(counts) <= FEW_MEDOIDS
+    held = isinstance(data.matrix, HeldSquare) and data.matrix.D.flags.carray
+    if not (few and held) or KERNEL in counts or settings.clustering != "vsh":
+        return [fit_part(data, part, settings) for part in parts]
+    ends = np.cumsum([0, *map(len, rows)])
+    table, widths, spare = cluster_classes(
+        data.matrix[:], data.w, np.concatenate(rows), ends, data.numbers(settings), np.array(sorted(counts))
+    )
+    columns = np.split(table, np.cumsum(widths)[:-1], axis=1)
+    values = zip(rows, columns, spare, strict=True)
+    return [{"rows": own, "clusters": clusters, "spare": square} for own, clusters, square in values]
+
+
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     """What a model needs of a class: of its clusterings, of nearest neighbours, and of its distances as a whole."""
-    rows = np.flatnonzero((data.y == part.number) & (data.folds != part.fold))
+    rows = data.rows(part)
     if not len(rows):
         return {"rows": rows, "spare": 0.0, "clusters": NO_CLUSTERS}
     D = data.within(rows)
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
     found: Arrays = {"rows": rows}
     clusters = []
-    for count in set(part.counts) - {KERNEL}:
+    for count in sorted(set(part.counts) - {KERNEL}):
         k = min(count, len(rows))
         medoids = best_of_lowest(group, settings.clustering, k, data.numbers(settings)[:, rows])
         if settings.clustering == "ward":
@@ -184,7 +206,7 @@ def fit_hlm(
     crossed = settings.validate or len(candidates) > 1
     folds = stratified_folds(y, settings.folds, settings.seed) if crossed else np.full(len(y), -2)
     used = range(settings.folds) if crossed else ()
-    parts = fit_parts(HlmRecipe(matrix, y, w, folds), (*used, -1), count, settings, backend, run)
+    backend, parts = fit_parts(HlmRecipe(matrix, y, w, folds), (*used, -1), count, settings, backend, run)
 
     def fitted(fold: int, candidate: int) -> HlmModel:
         weight = np.ones(len(y)) if w is None else w
@@ -207,15 +229,16 @@ def fit_hlm(
 
 def fit_parts(
     recipe: HlmRecipe, folds: Sequence[int], count: int, settings: HlmSettings, backend: Backend, run: Run | None
-) -> dict[int, list[Arrays]]:
-    """The parts of all classes, for each of some folds."""
-    y = recipe.y
+) -> tuple[Backend, dict[int, list[Arrays]]]:
+    """The parts of all classes, for each of some folds; and the workers, who know the data."""
     every = [Part(fold, number, settings.components) for fold in folds for number in range(count)]
-    sizes = np.bincount(y[y >= 0], minlength=count).astype(np.float64)  # with all folds
-    works = list(np.tile(sizes**2 * (1 + settings.restarts * len(settings.components)), len(folds)))
-    kernel = partial(fit_part, settings=settings)
-    parts = work_off_parts(backend, run or QuietRun(), recipe, kernel, every, works, "HLM, class and fold")
-    return {fold: parts[k * count : (k + 1) * count] for k, fold in enumerate(folds)}
+    sizes = np.bincount(recipe.y[recipe.y >= 0], minlength=count).astype(np.float64)  # with all folds
+    works = list(sizes**2 * (1 + settings.restarts * len(settings.components))) * len(folds)
+    backend = workers_for(backend, works)
+    backend.share(recipe)
+    kernel = partial(fit_task, settings=settings)
+    parts = work_off_parts(backend, run or QuietRun(), kernel, every, works, "HLM, class and fold")
+    return backend, {fold: parts[k * count : (k + 1) * count] for k, fold in enumerate(folds)}
 
 
 def components_of_batch(
@@ -224,7 +247,7 @@ def components_of_batch(
     """The components of rows of known class, without an estimation."""
     check_settings(settings)
     recipe = HlmRecipe(matrix, y, None, np.full(len(y), -2))
-    parts = fit_parts(recipe, [-1], classes, settings, backend, run)[-1]
+    parts = fit_parts(recipe, [-1], classes, settings, backend, run)[1][-1]
     totals = np.bincount(y, minlength=classes).astype(np.float64)
     return components_of(parts, range(classes), settings.components[0], totals, len(y))
 

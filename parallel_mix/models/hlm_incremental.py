@@ -18,7 +18,7 @@ from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters, mea
 from parallel_mix.models import hlm
 from parallel_mix.models.distance_groups import Group, best_of_lowest
 from parallel_mix.models.hlm_model import Components, HlmModel, HlmSettings, as_clusters, components_of, mixture_model
-from parallel_mix.models.parts import Arrays, work_off_parts
+from parallel_mix.models.parts import Arrays, each_of, work_off_parts, workers_for
 from parallel_mix.models.run import QuietRun, Run
 
 Ints = np.ndarray
@@ -188,9 +188,10 @@ def regrouped_model(
     new = np.bincount(past.y[past.component < 0], minlength=int(past.y.max()) + 1)[numbers]
     clustered = new + old.count * (samples + 1.0)
     works = list(clustered**2 * (1 + settings.restarts / 4))
-    recipe = PastRecipe(past, old.centroids, settings)
+    backend = workers_for(backend, works)
+    backend.share(PastRecipe(past, old.centroids, settings))
     kernel = partial(regroup, components=components, samples=samples, reassign=reassign, settings=settings)
-    parts = work_off_parts(backend, run or QuietRun(), recipe, kernel, numbers, works, "HLM, class")
+    parts = work_off_parts(backend, run or QuietRun(), partial(each_of, kernel=kernel), numbers, works, "HLM, class")
     count = max(len(old.totals), int(past.y.max()) + 1)
     totals = np.bincount(past.y[past.component < 0], minlength=count).astype(np.float64)
     totals[: len(old.totals)] += old.totals

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from parallel_mix.backends.base import Backend, Recipe
+from parallel_mix.backends.base import Backend
+from parallel_mix.backends.inline import InlineBackend
+from parallel_mix.backends.one_task import OneTask
 from parallel_mix.models.run import HowFar, Run, State
 from parallel_mix.models.tiles import work_off
 
 Arrays = dict[str, Any]
 PartKernel = Callable[[Any, Any], Arrays]
+TaskKernel = Callable[[Any, Sequence[Any]], list[Arrays]]
 WORTH = 1e6
 """Looks at distances that make a task worth being handed out, some milliseconds."""
+
+
+def workers_for(backend: Backend, works: Sequence[float]) -> Backend:
+    """The workers; or this thread, where that is done before they have heard of it."""
+    return backend if sum(works) >= WORTH or isinstance(backend, OneTask) else InlineBackend(backend.stop)
 
 
 def work_off_parts(
     backend: Backend,
     run: Run,
-    recipe: Recipe,
-    kernel: PartKernel,
+    kernel: TaskKernel,
     parts: Sequence[Any],
     works: Sequence[float],
     what: str,
 ) -> list[Arrays]:
-    """The results of all parts, those of an earlier attempt among them; `works` are looks at distances.
-
-    What is worth no task is not handed out at all.
-    """
-    if sum(works) < WORTH:
-        return each_of(recipe.load(), parts, kernel)
-    backend.share(recipe)
+    """The results of all parts, those of an earlier attempt among them; `works` are looks at distances."""
     found, tasks = parts_of_state(run.restored()), handfuls(works, WORTH)
     done = np.array([task[-1] in found for task in tasks])
 
@@ -47,12 +47,12 @@ def work_off_parts(
         found.update(zip(tasks[number], results, strict=True))
 
     handed_out = [parts[task.start : task.stop] for task in tasks]
-    work_off(backend, run, partial(each_of, kernel=kernel), handed_out, done, keep, ledger, how_far)
+    work_off(backend, run, kernel, handed_out, done, keep, ledger, how_far)
     return [found[k] for k in range(len(parts))]
 
 
 def each_of(context: Any, parts: Sequence[Any], kernel: PartKernel) -> list[Arrays]:
-    """A task."""
+    """A task's parts, one after the other."""
     return [kernel(context, part) for part in parts]
 
 

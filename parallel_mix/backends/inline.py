@@ -1,0 +1,32 @@
+"""This thread alone: for what is done sooner than handed out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parallel_mix.backends.base import Backend, Kernel, Recipe
+from parallel_mix.backends.threads import run_task
+
+
+class InlineBackend(Backend):
+    """Runs each task as it comes."""
+
+    name = "inline"
+    size = 1
+
+    def share(self, recipe: Recipe) -> None:
+        self._context = recipe.load()
+
+    def _begin(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._found: list[tuple[int, Any]] = []
+
+    def _submit(self, index: int, task: Any) -> bool:
+        if self._found:
+            return False
+        self._found.append((index, run_task(self._kernel, self._context, index, task, "this process")))
+        return True
+
+    def _wait(self) -> list[tuple[int, Any]]:
+        found, self._found = self._found, []
+        return found

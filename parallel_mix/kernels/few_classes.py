@@ -1,0 +1,79 @@
+"""Classes of few points: all that a mixture over distances needs of them, in one call.
+
+What the models do step by step (starts, vertex substitution, clusters, their sums) with the same kernels, bit by bit;
+but with some dozens of points in a class the steps' own price would be most of the work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.hlm_mixture import mean_square, nearest_sums
+from parallel_mix.kernels.small_substitution import substitute_few, table_of
+from parallel_mix.kernels.vertex_substitution import only_medoid, steps_of
+
+Ints = np.ndarray
+HIGHEST = np.int64(2) ** 62
+
+
+@njit(cache=True, nogil=True)
+def lowest_few(keys: Ints, k: int) -> Ints:
+    """The places of the k lowest numbers (whole ones) of each row, in rising order."""
+    found = np.empty((len(keys), k), np.int64)
+    for r in range(len(keys)):
+        limit, held = np.int64(-1), 0
+        for _ in range(k):
+            above = HIGHEST
+            for i in range(keys.shape[1]):
+                above = min(above, keys[r, i] if keys[r, i] > limit else HIGHEST)
+            limit = above
+        for i in range(keys.shape[1]):
+            if keys[r, i] <= limit and held < k:
+                found[r, held] = i
+                held += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def cluster_classes(
+    D: Array, w: Array, order: Ints, ends: Ints, numbers: Array, counts: Ints
+) -> tuple[Array, Ints, Array]:
+    """Of classes, each some rows of D (`order`, from one of `ends` to the next), the clusterings into some `counts`.
+
+    A start begins with the points of the lowest `numbers`, one for each start and row. Returned are columns as
+    `as_clusters` has them, how many each class has, and each class's mean squared distance.
+    """
+    classes = len(ends) - 1
+    table, widths, spare = np.empty((8, classes * counts.sum())), np.zeros(classes, np.int64), np.empty(classes)
+    at = 0
+    for c in range(classes):
+        rows = order[ends[c] : ends[c + 1]]
+        n, largest = len(rows), 0.0
+        if n == 0:
+            spare[c] = 0.0
+            continue
+        block, E, own, keys = np.empty((n, n), D.dtype), np.empty((n, n), D.dtype), w[rows], np.empty((len(numbers), n))
+        for i in range(n):
+            for j in range(n):
+                block[i, j] = E[j, i] = D[rows[i], rows[j]]
+                largest = max(largest, block[i, j])
+            for r in range(len(numbers)):
+                keys[r, i] = numbers[r, rows[i]]
+        steps = steps_of(own, largest)
+        Q = table_of(E, own, steps)
+        for count in counts:
+            medoids = np.zeros(1, np.int64)
+            if min(count, n) == 1:
+                only_medoid(E, own, medoids, steps)
+            else:
+                starts = lowest_few(keys.view(np.int64), min(count, n))  # as floats above 0 are in order
+                medoids = np.sort(starts[np.argmin(substitute_few(Q, starts))])
+            k = len(medoids)
+            table[0, at : at + k] = count
+            table[1, at : at + k] = rows[medoids]
+            table[2:, at : at + k] = nearest_sums(block, medoids, own)[1]
+            at, widths[c] = at + k, widths[c] + k
+        spare[c] = mean_square(block)
+    return table[:, :at], widths, spare
