@@ -64,14 +64,14 @@ def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: 
 
 
 @njit(cache=True, nogil=True, inline="always")
-def judge_all(row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
-    """What a candidate (a row) brings: to all exchanges alike (returned), to each (`change`); `part` is room for n."""
+def judge_all(n: int, row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
+    """What a candidate (a row) brings: to all exchanges alike (returned), to each (`change`); `part` is room."""
     gain = np.int64(0)
     for i in range(len(first)):
         q, a = row[i], q1[i]
         gain += min(q - a, 0)
         part[i] = min(max(q, a) - q2[i], 0)
-    for i in range(len(first)):
+    for i in range(n):
         change[first[i]] += part[i]
     return gain
 
@@ -119,7 +119,7 @@ def substitute_few(Q: Ints, medoids: Ints) -> Ints:
                 judged[candidate] = exchanges
                 for j in range(k):
                     change[j] = removal[j]
-                gain = judge_all(Q[candidate], first, q1, q2, change, part)
+                gain = judge_all(n, Q[candidate], first, q1, q2, change, part)
                 least = change[0]
                 for j in range(1, k):
                     least = min(least, change[j])
