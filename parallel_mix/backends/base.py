@@ -108,6 +108,12 @@ class Backend(ABC):
         if outcome:
             raise outcome[0]
 
+    def alone(self) -> Backend:
+        """This thread without workers, for what is done sooner than handed out."""
+        from parallel_mix.backends.inline import InlineBackend
+
+        return InlineBackend(self.stop)
+
     def _stay_in_touch(self) -> None:  # noqa: B027 (only ranks leave where they hear nothing)
         """Let the workers hear of rank 0."""
 

@@ -24,6 +24,9 @@ class OneTask(Backend):
     def share(self, recipe: Recipe) -> None:
         self._context = recipe.load()
 
+    def alone(self) -> Backend:
+        return self
+
     def map(self, kernel: Kernel, tasks: Tasks) -> Iterator[tuple[int, Any]]:
         if len(tasks):
             self._run(kernel, tasks)

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.backends.inline import InlineBackend
-from parallel_mix.backends.one_task import OneTask
 from parallel_mix.models.run import HowFar, Run, State
 from parallel_mix.models.tiles import work_off
 
@@ -21,8 +19,8 @@ WORTH = 1e6
 
 
 def workers_for(backend: Backend, works: Sequence[float]) -> Backend:
-    """The workers; or this thread, where that is done before they have heard of it."""
-    return backend if sum(works) >= WORTH or isinstance(backend, OneTask) else InlineBackend(backend.stop)
+    """The workers; or this thread alone, where it is done before they have heard of it."""
+    return backend if sum(works) >= WORTH else backend.alone()
 
 
 def work_off_parts(

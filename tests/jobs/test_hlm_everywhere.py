@@ -21,12 +21,13 @@ X[Y == "red"] += 2.0
 X[Y == "blue", 0] -= 3.0
 NEW = blobs(40, 4, 6, seed=1)
 D = cdist(X, X)
+MORE = ["--restarts", "100"]  # work enough to be handed out
 KINDS = {
-    "mixture": ["--components", "3"],
-    "kernel": ["--kernel"],
+    "mixture": ["--components", "3", *MORE],
+    "kernel": ["--kernel", *MORE],
     "selection": ["--select", "1..3,6,kernel", "--folds", "4", "--restarts", "3"],
-    "grouped": ["--components", "5", "--shape", "grouped", "--groups", "2", "--clustering", "ward"],
-    "class": ["--components", "2", "--shape", "class", "--clustering", "gkmeans"],
+    "grouped": ["--components", "5", "--shape", "grouped", "--groups", "2", "--clustering", "ward", *MORE],
+    "class": ["--components", "2", "--shape", "class", "--clustering", "gkmeans", *MORE],
 }
 
 
@@ -173,6 +174,7 @@ def batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
         out = path / f"D-{'-'.join(word.removesuffix('.h5') for word in words)}.h5"
         assert parallel_mix("distances", *[path / word for word in words], "-o", out).returncode == 0
     words = ["hlm", "fit", path / "D-old.h5", "-o", path / "model.h5", "--components", "3", "--keep"]
+    words += ["--restarts", "400"]  # an update is handed out, too
     assert parallel_mix(*words).returncode == 0
     return path
 

@@ -12,7 +12,7 @@ from scipy.special import digamma
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.models.hlm import HlmFit, fit_hlm, stratified_folds
+from parallel_mix.models.hlm import HlmData, HlmFit, HlmRecipe, Part, fit_hlm, fit_part, fit_task, stratified_folds
 from parallel_mix.models.hlm_model import KERNEL, HlmSettings
 from parallel_mix.models.squares import HeldSquare
 from tests.conftest import blobs
@@ -147,3 +147,20 @@ def test_a_paper_figure_on_the_papers_data(shared_data: Callable[[str], dict[str
         guess = model.posteriors(distances[np.ix_(test, train[model.centroids])]).argmax(axis=1)
         wrong.append(100.0 * np.mean(guess != y[test]))
     assert abs(np.mean(wrong) - 6.09) < 1.86
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_classes_in_one_call_are_the_classes_one_by_one(kind: type) -> None:
+    """To the last bit: of one row and of none, with ties, weights of zero, folds, more components than rows."""
+    r, settings = np.random.default_rng(0), HlmSettings((1, 2, 5, 9), restarts=7)
+    points = r.integers(0, 4, (150, 2))
+    D = (cdist(points, points) + np.triu(r.random((150, 150)) < 0.1)).astype(kind)
+    y = np.concatenate([np.zeros(90), np.full(40, 1), np.full(15, 3), np.full(4, 4), [5]]).astype(int)
+    for w in (None, r.integers(0, 3, 150) * r.random(150)):
+        data = HlmData(HlmRecipe(HeldSquare(D), y, w, r.integers(0, 3, 150)))
+        parts = [Part(fold, number, settings.components) for fold in (0, 2, -1) for number in range(7)]
+        for one, part in zip(fit_task(data, parts, settings), parts, strict=True):
+            expected = fit_part(data, part, settings)
+            assert one.keys() == expected.keys()
+            for name, value in expected.items():
+                np.testing.assert_array_equal(one[name], value)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from parallel_mix.backends.one_task import OneTask
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.parts import handfuls, parts_of_state, state_of_parts, work_off_parts
+from parallel_mix.models.parts import each_of, handfuls, parts_of_state, state_of_parts, work_off_parts, workers_for
 from parallel_mix.models.run import QuietRun, State
 
 
@@ -41,10 +43,10 @@ def test_handfuls(works: list[float], found: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("work", [1.0, 4e5, 1e7])
 def test_parts_are_found_in_their_order_and_taken_up(work: float) -> None:
-    parts = [0, 1, 2, 4, 5, 6, 7]
+    parts, kernel = [0, 1, 2, 4, 5, 6, 7], partial(each_of, kernel=square)
     with SerialBackend(2) as backend:
         backend.share(Recipe())
-        found = work_off_parts(backend, QuietRun(), square, parts, [work] * 7, "part")
+        found = work_off_parts(backend, QuietRun(), kernel, parts, [work] * 7, "part")
     assert [one["of"] for one in found] == [10 * part for part in parts]
     state = state_of_parts(dict(enumerate(found)))
     assert state["done"] == 7
@@ -52,5 +54,15 @@ def test_parts_are_found_in_their_order_and_taken_up(work: float) -> None:
     assert all((again[k]["values"] == np.arange(part)).all() for k, part in enumerate(parts))
     with SerialBackend(1) as backend:  # nothing is done twice: 3 would raise
         backend.share(Recipe())
-        resumed = work_off_parts(backend, Resumed(state), square, [3] * 7, [work] * 7, "part")
+        resumed = work_off_parts(backend, Resumed(state), kernel, [3] * 7, [work] * 7, "part")
     assert [one["of"] for one in resumed] == [10 * part for part in parts]
+
+
+def test_little_work_is_done_here_and_no_other() -> None:
+    with SerialBackend(2) as backend:
+        assert workers_for(backend, [1e5, 1e6]) is backend
+        alone = workers_for(backend, [1e5, 1e5])
+        assert alone.name == "inline"
+        assert alone.stop is backend.stop
+    one = OneTask(0)
+    assert workers_for(one, [1.0]) is one
