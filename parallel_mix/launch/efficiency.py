@@ -54,6 +54,8 @@ class Efficiency:
 
     def summary(self) -> str:
         """One line."""
+        if not any(worker.tasks for worker in self.workers):
+            return "The workers had nothing to do: so little there was, or so much had been done before."
         peak = max((worker.memory for worker in self.workers), default=0) / MEBI
         return (
             f"{self.threads} at a time did {self.speed_up:.1f} times what one does ({self.share:.0%} busy), "
@@ -62,6 +64,8 @@ class Efficiency:
 
     def table(self) -> list[str]:
         """A line a worker: busy, waiting, communicating."""
+        if not self.workers:
+            return []
         head = f"{'worker':<28} {'host':<12} {'tasks':>7} {'busy':>8} {'waiting':>8} {'talking':>8} {'MiB in':>8}"
         lines = [f"{head} {'peak':>8}"]
         for w in self.workers:
