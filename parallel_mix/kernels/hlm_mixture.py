@@ -14,6 +14,7 @@ paper <-> code    |I_j| <-> counts    u_j <-> means    omega_j <-> sizes / their
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -176,21 +177,51 @@ def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: 
     together = sums.classes
     if shape != "class":
         together = shape_groups(sums, groups) if shape == "grouped" else np.zeros(len(sums.classes), dtype=np.int64)
-    b, s = np.empty(len(together)), np.empty(len(together))
-    taken, told = sums.taken, sums.points - 1 - sums.zeros
-    for group in range(int(together.max(initial=-1)) + 1):
-        here = together == group
-        used = here & taken
-        counts = np.where(used, sums.counts, 0.0)
-        n = float(counts.sum())
-        if told @ used < 2:
-            s[here], b[here] = 0.5, fallback[sums.classes[here]]
-            continue
-        found = solve_shape(float(sums.spreads @ used) / n)
-        mean, part = float(counts @ sums.means) / n, counts / (counts + 1.0)
-        s[here] = found
-        b[here] = ((part * sums.means + (1.0 - part) * mean) / found)[here]
+    told, c, mean = pooled(sums.table, together, int(together.max(initial=-1)) + 1)
+    shapes = np.array([solve_shape(side) if some >= 2 else 0.5 for some, side in zip(told, c, strict=True)])
+    s, b = scales(sums.table, sums.classes, together, told, mean, shapes, fallback)
     return GammaParameters(b, s, whole_dimension(s), together)
+
+
+@njit(cache=True, nogil=True)
+def is_taken(table: Array, j: int) -> Any:
+    """Whether a cluster takes part in the estimation."""
+    return table[4, j] >= LEAST_POINTS and table[1, j] > 0
+
+
+@njit(cache=True, nogil=True)
+def pooled(table: Array, together: np.ndarray, groups: int) -> Array:
+    """Of the clusters of each group that are taken: points told, the side c of the shape's equation, the mean u."""
+    found = np.zeros((3, groups))
+    n = np.zeros(groups)
+    for j in range(len(together)):
+        if is_taken(table, j):
+            _, count, mean, spread, points, zeros = table[:, j]
+            group = together[j]
+            found[0, group] += points - 1.0 - zeros
+            found[1, group] += spread
+            found[2, group] += count * mean
+            n[group] += count
+    for group in range(groups):
+        if n[group] > 0:
+            found[1:, group] /= n[group]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def scales(
+    table: Array, classes: np.ndarray, together: np.ndarray, told: Array, mean: Array, shapes: Array, fallback: Array
+) -> tuple[Array, Array]:
+    """s and b of each cluster, b shrunk; the fallback where too few points tell anything."""
+    s, b = shapes[together], np.empty(len(together))
+    for j in range(len(together)):
+        group, count = together[j], table[1, j]
+        if told[group] < 2:
+            b[j] = fallback[classes[j]]
+            continue
+        part = count / (count + 1.0) if is_taken(table, j) else 0.0
+        b[j] = (part * table[2, j] + (1.0 - part) * mean[group]) / s[j]
+    return s, b
 
 
 def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:

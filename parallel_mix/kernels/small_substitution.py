@@ -46,14 +46,14 @@ def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: 
     loss, row, other = np.int64(0), Q[medoids[0]], Q[medoids[1]]
     for i in range(len(first)):
         q, a = other[i], row[i]
-        first[i] = 1 if q < a else 0
+        first[i] = np.uint32(1) if q < a else np.uint32(0)
         q1[i] = min(q, a)
         q2[i] = max(q, a)
     for j in range(2, len(medoids)):
         row = Q[medoids[j]]
         for i in range(len(first)):
             q, a = row[i], q1[i]
-            first[i] = j if q < a else first[i]
+            first[i] = np.uint32(j) if q < a else first[i]
             q1[i] = min(q, a)
             q2[i] = min(max(q, a), q2[i])
     removal[:] = 0
@@ -101,7 +101,8 @@ def ended_before(medoids: Ints, losses: Ints, r: int) -> Any:
 def substitute_few(Q: Ints, medoids: Ints) -> Ints:
     """Exchange medoids (in place, (starts, k), k of 2 or more) until a whole sweep brings nothing; the losses."""
     (n, m), (starts, k), losses = Q.shape, medoids.shape, np.empty(len(medoids), np.int64)
-    first, q1, q2, part = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+    first = np.empty(m, np.uint32)  # as an index it needs no look whether it is below 0
+    q1, q2, part = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
     removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
     been, judged = np.empty(n, np.int64), np.empty(n, np.int64)
     for r in range(starts):

@@ -93,6 +93,8 @@ def kernel_model(parts: Sequence[Arrays], totals: Array, rows: int, settings: Hl
 
 def filled(spare: Array) -> Array:
     """What stands in where nothing is known of a class: the mean of the others."""
+    if spare.all():
+        return spare
     some = spare[spare > 0]
     return np.where(spare > 0, spare, some.mean() if len(some) else 1.0)
 
