@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,8 +55,7 @@ class HlmRecipe:
         return HlmData(self)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Class `number` without the rows of a fold (-1: with all rows)."""
 
     fold: int
@@ -114,9 +114,9 @@ def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> lis
     table, widths, spare = cluster_classes(
         data.matrix[:], data.w, np.concatenate(rows), ends, data.numbers(settings), np.array(sorted(counts))
     )
-    columns = np.split(table, np.cumsum(widths)[:-1], axis=1)
+    columns = pairwise(np.cumsum([0, *widths]))
     values = zip(rows, columns, spare, strict=True)
-    return [{"rows": own, "clusters": clusters, "spare": square} for own, clusters, square in values]
+    return [{"rows": own, "clusters": table[:, a:b], "spare": square} for own, (a, b), square in values]
 
 
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
