@@ -18,14 +18,14 @@ class InlineBackend(Backend):
         self._context = recipe.load()
 
     def _begin(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+        self._kernel: Kernel = kernel
         self._found: list[tuple[int, Any]] = []
 
     def _submit(self, index: int, task: Any) -> bool:
-        if self._found:
-            return False
-        self._found.append((index, run_task(self._kernel, self._context, index, task, "this process")))
-        return True
+        if not self._found:
+            self._found = [(index, run_task(self._kernel, self._context, index, task, "this process"))]
+            return True
+        return False
 
     def _wait(self) -> list[tuple[int, Any]]:
         found, self._found = self._found, []

@@ -37,6 +37,25 @@ def lowest_few(keys: Ints, k: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
+def grown_block(D: Array, to_past: Array, among: Array, old: Ints, new: Ints) -> Array:
+    """The distances within a class and some new rows: those of `new` rows to all, to `old` ones and among them."""
+    n, m = len(old), len(new)
+    block = np.empty((n + m, n + m), D.dtype)
+    for i in range(n):
+        for j in range(n):
+            block[i, j] = D[i, j]
+    for i in range(m):
+        for j in range(n):
+            block[n + i, j] = to_past[new[i], old[j]]
+        for j in range(m):
+            block[n + i, n + j] = among[new[i], new[j]]
+    for i in range(n):
+        for j in range(m):
+            block[i, n + j] = block[n + j, i]
+    return block
+
+
+@njit(cache=True, nogil=True)
 def cluster_classes(
     D: Array, w: Array, order: Ints, ends: Ints, numbers: Array, counts: Ints
 ) -> tuple[Array, Ints, Array]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.few_classes import grown_block
 from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters, mean_square, nearest_sums
 from parallel_mix.models import hlm
 from parallel_mix.models.distance_groups import Group, best_of_lowest
@@ -31,9 +32,9 @@ def joined_models(old: HlmModel, batch: Components, settings: HlmSettings) -> Hl
     """
     assert old.sums is not None  # noqa: S101 (a kernel model has none, and is refused before)
     assert batch.sums is not None  # noqa: S101
-    more = np.zeros(len(batch.totals) - len(old.totals))
-    totals, spare = np.concatenate([old.totals, more]) + batch.totals, np.concatenate([old.spare, more])
-    spare = np.where(spare > 0, spare, batch.spare)
+    totals, spare, known = batch.totals.copy(), batch.spare.copy(), len(old.totals)
+    totals[:known] += old.totals
+    spare[:known] = np.where(old.spare > 0, old.spare, spare[:known])
     sums = ClusterSums.joined([old.sums, batch.sums])
     order = np.argsort(sums.classes, kind="stable")
     sums = ClusterSums(sums.classes[order], sums.table[:, order])
@@ -68,17 +69,11 @@ class Past:
 
     def extended(self, to_past: Array, among: Array, y: Ints) -> Past:
         """With a batch of new rows, which belong to no component (-1) yet."""
-        blocks: list[Array] = []
+        kind, blocks = np.result_type(among, *self.D), []
+        to_past, among = (np.ascontiguousarray(part, dtype=kind) for part in (to_past, among))
         for number in range(max(len(self.D), int(y.max()) + 1)):
-            rows = np.flatnonzero(y == number)
-            own = among[np.ix_(rows, rows)]
-            if number >= len(self.D):
-                blocks.append(own)
-                continue
-            across, n, m = to_past[np.ix_(rows, np.flatnonzero(self.y == number))], len(self.D[number]), len(rows)
-            block = np.empty((n + m, n + m), dtype=np.result_type(self.D[number], own))
-            block[:n, :n], block[n:, :n], block[n:, n:], block[:n, n:] = self.D[number], across, own, across.T
-            blocks.append(block)
+            D = self.D[number].astype(kind, copy=False) if number < len(self.D) else np.empty((0, 0), dtype=kind)
+            blocks.append(grown_block(D, to_past, among, np.flatnonzero(self.y == number), np.flatnonzero(y == number)))
         new = np.full(len(y), -1), np.ones(len(y))
         component, mass = (np.concatenate(pair) for pair in zip((self.component, self.mass), new, strict=True))
         return Past(tuple(blocks), np.concatenate([self.y, y]), component, mass)
@@ -168,6 +163,9 @@ def warm_up() -> None:
     """Load compiled code: each rank for itself, while all start."""
     hlm.warm_up()
     first_of_clusters(np.zeros(2, dtype=np.int64), np.ones(2), np.arange(2), 1)
+    for kind in (np.float32, np.float64):
+        D = np.zeros((1, 1), dtype=kind)
+        grown_block(D, D, D, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
 def regrouped_model(
