@@ -19,9 +19,9 @@ HIGHEST = np.int64(2) ** 62
 
 
 @njit(cache=True, nogil=True)
-def lowest_few(keys: Ints, k: int) -> Ints:
-    """The places of the k lowest numbers (whole ones) of each row, in rising order."""
-    found = np.empty((len(keys), k), np.int64)
+def lowest_few(numbers: Array, k: int) -> Ints:
+    """The places of the k lowest numbers, 0 or more, of each row, in rising order."""
+    keys, found = numbers.view(np.int64), np.empty((len(numbers), k), np.int64)  # their bits are in the same order
     for r in range(len(keys)):
         limit, held = np.int64(-1), 0
         for _ in range(k):
@@ -34,6 +34,71 @@ def lowest_few(keys: Ints, k: int) -> Ints:
                 found[r, held] = i
                 held += 1
     return found
+
+
+@njit(cache=True, nogil=True)
+def distances_within(D: Array, rows: Ints) -> tuple[Array, Array, float]:
+    """The distances among some rows, these with candidates in rows, and the largest."""
+    n, largest = len(rows), 0.0
+    block, E = np.empty((n, n), D.dtype), np.empty((n, n), D.dtype)
+    for i in range(n):
+        for j in range(n):
+            block[i, j] = E[j, i] = D[rows[i], rows[j]]
+            largest = max(largest, block[i, j])
+    return block, E, largest
+
+
+@njit(cache=True, nogil=True)
+def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, numbers: Array, k: int) -> Ints:
+    """Medoids of the least loss; a start begins with the points of the lowest numbers of a row."""
+    medoids = np.zeros(1, np.int64)
+    if k == 1:
+        only_medoid(E, w, medoids, steps)
+        return medoids
+    starts = lowest_few(numbers, k)
+    return np.sort(starts[np.argmin(substitute_few(Q, starts))])
+
+
+@njit(cache=True, nogil=True)
+def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple[Array, Ints]:
+    """The distances among some rows of weights `w`, and their medoids as places among these."""
+    block, E, largest = distances_within(D, rows)
+    steps = steps_of(w, largest)
+    return block, medoids_of_few(E, w, table_of(E, w, steps), steps, numbers, k)
+
+
+@njit(cache=True, nogil=True)
+def cluster_classes(
+    D: Array, w: Array, order: Ints, ends: Ints, numbers: Array, counts: Ints
+) -> tuple[Array, Ints, Array]:
+    """Of classes, each some rows of D (`order`, from one of `ends` to the next), the clusterings into some `counts`.
+
+    There is a number for each start and row. Returned are columns as `as_clusters` has them, how many each class has,
+    and each class's mean squared distance.
+    """
+    classes = len(ends) - 1
+    table, widths, spare = np.empty((8, classes * counts.sum())), np.zeros(classes, np.int64), np.zeros(classes)
+    at = 0
+    for c in range(classes):
+        rows = order[ends[c] : ends[c + 1]]
+        if len(rows) == 0:
+            continue
+        own, keys = w[rows], np.empty((len(numbers), len(rows)))
+        for r in range(len(numbers)):
+            for i in range(len(rows)):
+                keys[r, i] = numbers[r, rows[i]]
+        block, E, largest = distances_within(D, rows)
+        steps = steps_of(own, largest)
+        Q = table_of(E, own, steps)
+        for count in counts:
+            medoids = medoids_of_few(E, own, Q, steps, keys, min(count, len(rows)))
+            k = len(medoids)
+            table[0, at : at + k] = count
+            table[1, at : at + k] = rows[medoids]
+            table[2:, at : at + k] = nearest_sums(block, medoids, own)[1]
+            at, widths[c] = at + k, widths[c] + k
+        spare[c] = mean_square(block)
+    return table[:, :at], widths, spare
 
 
 @njit(cache=True, nogil=True)
@@ -53,46 +118,3 @@ def grown_block(D: Array, to_past: Array, among: Array, old: Ints, new: Ints) ->
         for j in range(m):
             block[i, n + j] = block[n + j, i]
     return block
-
-
-@njit(cache=True, nogil=True)
-def cluster_classes(
-    D: Array, w: Array, order: Ints, ends: Ints, numbers: Array, counts: Ints
-) -> tuple[Array, Ints, Array]:
-    """Of classes, each some rows of D (`order`, from one of `ends` to the next), the clusterings into some `counts`.
-
-    A start begins with the points of the lowest `numbers`, one for each start and row. Returned are columns as
-    `as_clusters` has them, how many each class has, and each class's mean squared distance.
-    """
-    classes = len(ends) - 1
-    table, widths, spare = np.empty((8, classes * counts.sum())), np.zeros(classes, np.int64), np.empty(classes)
-    at = 0
-    for c in range(classes):
-        rows = order[ends[c] : ends[c + 1]]
-        n, largest = len(rows), 0.0
-        if n == 0:
-            spare[c] = 0.0
-            continue
-        block, E, own, keys = np.empty((n, n), D.dtype), np.empty((n, n), D.dtype), w[rows], np.empty((len(numbers), n))
-        for i in range(n):
-            for j in range(n):
-                block[i, j] = E[j, i] = D[rows[i], rows[j]]
-                largest = max(largest, block[i, j])
-            for r in range(len(numbers)):
-                keys[r, i] = numbers[r, rows[i]]
-        steps = steps_of(own, largest)
-        Q = table_of(E, own, steps)
-        for count in counts:
-            medoids = np.zeros(1, np.int64)
-            if min(count, n) == 1:
-                only_medoid(E, own, medoids, steps)
-            else:
-                starts = lowest_few(keys.view(np.int64), min(count, n))  # as floats above 0 are in order
-                medoids = np.sort(starts[np.argmin(substitute_few(Q, starts))])
-            k = len(medoids)
-            table[0, at : at + k] = count
-            table[1, at : at + k] = rows[medoids]
-            table[2:, at : at + k] = nearest_sums(block, medoids, own)[1]
-            at, widths[c] = at + k, widths[c] + k
-        spare[c] = mean_square(block)
-    return table[:, :at], widths, spare

@@ -14,8 +14,9 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.few_classes import grown_block
+from parallel_mix.kernels.few_classes import cluster_few, grown_block
 from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters, mean_square, nearest_sums
+from parallel_mix.kernels.small_substitution import FEW, FEW_MEDOIDS
 from parallel_mix.models import hlm
 from parallel_mix.models.distance_groups import Group, best_of_lowest
 from parallel_mix.models.hlm_model import Components, HlmModel, HlmSettings, as_clusters, components_of, mixture_model
@@ -96,7 +97,7 @@ class ClassPast:
     D: Array
     component: Ints
     mass: Array
-    numbers: Array  # (1 + starts) for each row, at random, below 0 for old centroids
+    numbers: Array  # (1 + starts) for each row, at random; the lowest are those of old centroids
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ class PastData:
         # Starts of vsh are the old centroids, made up to k at random: they begin near their ends, so that a quarter of
         # the restarts is enough.
         self._numbers = np.random.default_rng([settings.seed, n]).random((1 + -(-settings.restarts // 4), n))
+        self._numbers += 1.0
         self._numbers[:, recipe.centroids] -= 1.0
 
     def of_class(self, number: int) -> ClassPast:
@@ -145,10 +147,12 @@ def regroup(
     """Cluster a class anew, from samples of its old clusters and all its new rows."""
     known = data.of_class(number)
     chosen, w, stands_for = chosen_places(known, samples)
-    inner = known.D[np.ix_(chosen, chosen)]
-    group = Group(np.ascontiguousarray(inner.T), w)
-    k = min(components, len(chosen))
-    medoids = best_of_lowest(group, settings.clustering, k, known.numbers[1:, chosen])
+    k, numbers = min(components, len(chosen)), known.numbers[1:, chosen]
+    if settings.clustering == "vsh" and len(chosen) <= FEW and k <= FEW_MEDOIDS:
+        inner, medoids = cluster_few(known.D, chosen, w, numbers, k)
+    else:
+        inner = known.D[np.ix_(chosen, chosen)]
+        medoids = best_of_lowest(Group(np.ascontiguousarray(inner.T), w), settings.clustering, k, numbers)
     if reassign:
         places, mass, rows = chosen[medoids], known.mass, known.rows
         labels, sums = nearest_sums(known.D, places, np.ones(len(rows)))

@@ -126,3 +126,27 @@ def test_rows_without_weight_are_rows_without_a_class() -> None:
     np.testing.assert_array_equal(weighted.centroids, without.centroids)
     np.testing.assert_allclose(weighted.b, without.b)
     np.testing.assert_allclose(weighted.prior, without.prior)
+
+
+@pytest.mark.parametrize("reassign", [True, False])
+def test_classes_in_one_call_are_the_classes_step_by_step(monkeypatch: pytest.MonkeyPatch, reassign: bool) -> None:
+    settings = HlmSettings((3,), restarts=7)
+    first = fit(OLD, Y[OLD], settings)
+    grown = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD]).extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
+    with SerialBackend(1) as backend:
+        model, past, _ = regrouped_model(grown, first, 5, 4, settings, backend, reassign=reassign)
+        monkeypatch.setattr("parallel_mix.models.hlm_incremental.FEW", 0)
+        other, kept, _ = regrouped_model(grown, first, 5, 4, settings, backend, reassign=reassign)
+    for name in ("centroids", "b", "estimated", "weights", "spare"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
+    np.testing.assert_array_equal(past.component, kept.component)
+
+
+def test_a_batch_of_other_precision_is_not_rounded() -> None:
+    first = fit(OLD, Y[OLD], HlmSettings((3,)))
+    past = Past.of(first, D[np.ix_(OLD, OLD)].astype(np.float32), Y[OLD])
+    grown = past.extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
+    new = np.flatnonzero(Y[NEW] == 0)
+    n = int((Y[OLD] == 0).sum())
+    np.testing.assert_array_equal(grown.D[0][n:, n:], D[np.ix_(NEW[new], NEW[new])])
+    np.testing.assert_array_equal(grown.D[0][:n, n:], D[np.ix_(OLD[Y[OLD] == 0], NEW[new])])
