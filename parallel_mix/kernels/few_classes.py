@@ -37,6 +37,22 @@ def lowest_few(numbers: Array, k: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
+def drawn(numbers: Array, n: int, k: int) -> Ints:
+    """For each row of numbers (0 to 1) the k of n places that a shuffle by them puts first, in rising order."""
+    found, places = np.empty((len(numbers), k), np.int64), np.arange(n)
+    for r in range(len(numbers)):
+        for j in range(k):
+            other, i = j + int(numbers[r, j] * (n - j)), j
+            place, places[other] = places[other], places[j]
+            places[j] = place
+            while i > 0 and found[r, i - 1] > place:
+                found[r, i] = found[r, i - 1]
+                i -= 1
+            found[r, i] = place
+    return found
+
+
+@njit(cache=True, nogil=True)
 def distances_within(D: Array, rows: Ints) -> tuple[Array, Array, float]:
     """The distances among some rows, these with candidates in rows, and the largest."""
     n, largest = len(rows), 0.0
@@ -49,22 +65,20 @@ def distances_within(D: Array, rows: Ints) -> tuple[Array, Array, float]:
 
 
 @njit(cache=True, nogil=True)
-def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, numbers: Array, k: int) -> Ints:
-    """Medoids of the least loss; a start begins with the points of the lowest numbers of a row."""
-    medoids = np.zeros(1, np.int64)
-    if k == 1:
-        only_medoid(E, w, medoids, steps)
-        return medoids
-    starts = lowest_few(numbers, k)
-    return np.sort(starts[np.argmin(substitute_few(Q, starts))])
+def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, starts: Ints) -> Ints:
+    """Medoids of the least loss."""
+    if starts.shape[1] > 1:
+        return np.sort(starts[np.argmin(substitute_few(Q, starts))])
+    only_medoid(E, w, starts[0], steps)
+    return np.asarray(starts[0])
 
 
 @njit(cache=True, nogil=True)
 def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple[Array, Ints]:
-    """The distances among some rows of weights `w`, and their medoids as places among these."""
+    """The distances among some rows of weights `w`, and their medoids as places; starts have the lowest numbers."""
     block, E, largest = distances_within(D, rows)
     steps = steps_of(w, largest)
-    return block, medoids_of_few(E, w, table_of(E, w, steps), steps, numbers, k)
+    return block, medoids_of_few(E, w, table_of(E, w, steps), steps, lowest_few(numbers, k))
 
 
 @njit(cache=True, nogil=True)
@@ -73,32 +87,30 @@ def cluster_classes(
 ) -> tuple[Array, Ints, Array]:
     """Of classes, each some rows of D (`order`, from one of `ends` to the next), the clusterings into some `counts`.
 
-    There is a number for each start and row. Returned are columns as `as_clusters` has them, how many each class has,
-    and each class's mean squared distance.
+    Starts are drawn by each class's `numbers`. Returned are columns as `as_clusters` has them, where each class's
+    begin and end, and each class's mean squared distance.
     """
-    classes = len(ends) - 1
-    table, widths, spare = np.empty((8, classes * counts.sum())), np.zeros(classes, np.int64), np.zeros(classes)
-    at = 0
+    classes, at = len(ends) - 1, 0
+    table, begins, spare = np.empty((8, classes * counts.sum())), np.zeros(classes + 1, np.int64), np.zeros(classes)
     for c in range(classes):
+        begins[c + 1] = at
         rows = order[ends[c] : ends[c + 1]]
         if len(rows) == 0:
             continue
-        own, keys = w[rows], np.empty((len(numbers), len(rows)))
-        for r in range(len(numbers)):
-            for i in range(len(rows)):
-                keys[r, i] = numbers[r, rows[i]]
+        own = w[rows]
         block, E, largest = distances_within(D, rows)
         steps = steps_of(own, largest)
         Q = table_of(E, own, steps)
         for count in counts:
-            medoids = medoids_of_few(E, own, Q, steps, keys, min(count, len(rows)))
-            k = len(medoids)
+            k = min(count, len(rows))
+            medoids = medoids_of_few(E, own, Q, steps, drawn(numbers[c], len(rows), k))
             table[0, at : at + k] = count
             table[1, at : at + k] = rows[medoids]
             table[2:, at : at + k] = nearest_sums(block, medoids, own)[1]
-            at, widths[c] = at + k, widths[c] + k
+            at += k
+        begins[c + 1] = at
         spare[c] = mean_square(block)
-    return table[:, :at], widths, spare
+    return table, begins, spare
 
 
 @njit(cache=True, nogil=True)

@@ -18,11 +18,11 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.few_classes import cluster_classes
+from parallel_mix.kernels.few_classes import cluster_classes, drawn
 from parallel_mix.kernels.hlm_mixture import mean_square, nearest_sums, sums_of_clusters
 from parallel_mix.kernels.small_substitution import FEW, FEW_MEDOIDS
 from parallel_mix.models import distance_groups
-from parallel_mix.models.distance_groups import Group, best_of_lowest, labels_by
+from parallel_mix.models.distance_groups import Group, best_of_starts, labels_by
 from parallel_mix.models.hlm_model import (
     FIELDS,
     KERNEL,
@@ -44,10 +44,11 @@ NO_CLUSTERS = np.empty((2 + len(FIELDS), 0))
 
 @dataclass(frozen=True)
 class HlmRecipe:
-    """What a worker needs: all distances, the class of each row (-1: not known), weights and folds."""
+    """What a worker needs: all distances, the class of each row (-1: not known) and their number, weights and folds."""
 
     matrix: Square
     y: Ints
+    classes: int
     w: Array | None
     folds: Ints
 
@@ -70,17 +71,15 @@ class HlmData:
         n = recipe.matrix.shape[0]
         self.y, self.folds = recipe.y, recipe.folds
         order = np.argsort(self.y, kind="stable")
-        ends = np.searchsorted(self.y[order], np.arange(int(self.y.max(initial=-1)) + 2))
+        ends = np.searchsorted(self.y[order], np.arange(recipe.classes + 1))
         self._of_class = [order[a:b] for a, b in pairwise(ends)]
         self.w = np.ones(n) if recipe.w is None else recipe.w
-        self._numbers = np.empty((0, n))
+        self._numbers: Array | None = None
         whole = (recipe.folds >= 0).any()  # every row is asked for in every fold
         self.matrix: Square = HeldSquare(recipe.matrix.among(np.arange(n), np.arange(n))) if whole else recipe.matrix
 
     def rows(self, part: Part) -> Ints:
         """The rows of a part, in rising order."""
-        if part.number >= len(self._of_class):
-            return np.empty(0, dtype=np.int64)
         rows = self._of_class[part.number]
         return rows if part.fold < 0 else rows[self.folds[rows] != part.fold]
 
@@ -95,11 +94,11 @@ class HlmData:
         order = np.argsort(columns)
         return self.matrix.among(rows, columns[order])[:, np.argsort(order)]
 
-    def numbers(self, settings: HlmSettings) -> Array:
-        """Random numbers, one for each row and start of vsh, which begins with the lowest of them."""
-        if len(self._numbers) != settings.restarts:
-            random = np.random.default_rng([settings.seed, len(self.y)])
-            self._numbers = random.random((settings.restarts, len(self.y)))
+    def numbers(self, settings: HlmSettings, most: int) -> Array:
+        """Random numbers by which the starts of vsh are drawn: for each class, start and medoid."""
+        shape = len(self._of_class), settings.restarts, most
+        if self._numbers is None or self._numbers.shape != shape:
+            self._numbers = np.random.default_rng([settings.seed, len(self.y)]).random(shape)
         return self._numbers
 
 
@@ -111,11 +110,11 @@ def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> lis
     if not (few and held) or KERNEL in counts or settings.clustering != "vsh":
         return [fit_part(data, part, settings) for part in parts]
     ends = np.cumsum([0, *map(len, rows)])
-    table, widths, spare = cluster_classes(
-        data.matrix[:], data.w, np.concatenate(rows), ends, data.numbers(settings), np.array(sorted(counts))
+    numbers = data.numbers(settings, max(counts))[[part.number for part in parts]]
+    table, begins, spare = cluster_classes(
+        data.matrix[:], data.w, np.concatenate(rows), ends, numbers, np.array(sorted(counts))
     )
-    columns = pairwise(np.cumsum([0, *widths]))
-    values = zip(rows, columns, spare, strict=True)
+    values = zip(rows, pairwise(begins), spare, strict=True)
     return [{"rows": own, "clusters": table[:, a:b], "spare": square} for own, (a, b), square in values]
 
 
@@ -130,7 +129,10 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     clusters = []
     for count in sorted(set(part.counts) - {KERNEL}):
         k = min(count, len(rows))
-        medoids = best_of_lowest(group, settings.clustering, k, data.numbers(settings)[:, rows])
+        starts = None
+        if settings.clustering == "vsh":
+            starts = drawn(data.numbers(settings, max(part.counts))[part.number], len(rows), k)
+        medoids = best_of_starts(group, settings.clustering, k, starts)[2]
         if settings.clustering == "ward":
             labels = labels_by(group, "ward", medoids)
             u = np.asarray(D[np.arange(len(rows)), medoids[labels]], dtype=np.float64) ** 2
@@ -213,7 +215,7 @@ def fit_hlm(
     crossed = settings.validate or len(candidates) > 1
     folds = stratified_folds(y, settings.folds, settings.seed) if crossed else np.full(len(y), -2)
     used = range(settings.folds) if crossed else ()
-    backend, parts = fit_parts(HlmRecipe(matrix, y, w, folds), (*used, -1), count, settings, backend, run)
+    backend, parts = fit_parts(HlmRecipe(matrix, y, count, w, folds), (*used, -1), settings, backend, run)
 
     def fitted(fold: int, candidate: int) -> HlmModel:
         weight = np.ones(len(y)) if w is None else w
@@ -235,9 +237,10 @@ def fit_hlm(
 
 
 def fit_parts(
-    recipe: HlmRecipe, folds: Sequence[int], count: int, settings: HlmSettings, backend: Backend, run: Run | None
+    recipe: HlmRecipe, folds: Sequence[int], settings: HlmSettings, backend: Backend, run: Run | None
 ) -> tuple[Backend, dict[int, list[Arrays]]]:
     """The parts of all classes, for each of some folds; and the workers, who know the data."""
+    count = recipe.classes
     every = [Part(fold, number, settings.components) for fold in folds for number in range(count)]
     sizes = np.bincount(recipe.y[recipe.y >= 0], minlength=count).astype(np.float64)  # with all folds
     works = list(sizes**2 * (1 + settings.restarts * len(settings.components))) * len(folds)
@@ -253,16 +256,17 @@ def components_of_batch(
 ) -> Components:
     """The components of rows of known class, without an estimation."""
     check_settings(settings)
-    recipe = HlmRecipe(matrix, y, None, np.full(len(y), -2))
-    parts = fit_parts(recipe, [-1], classes, settings, backend, run)[1][-1]
+    recipe = HlmRecipe(matrix, y, classes, None, np.full(len(y), -2))
+    parts = fit_parts(recipe, [-1], settings, backend, run)[1][-1]
     totals = np.bincount(y, minlength=classes).astype(np.float64)
     return components_of(parts, range(classes), settings.components[0], totals, len(y))
 
 
 def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSettings) -> list[HlmModel]:
     """The models of several numbers of components, here and now: they share the distances of each class."""
-    data = HlmData(HlmRecipe(HeldSquare(D), y, None, np.full(len(y), -2)))
-    parts = [fit_part(data, Part(-1, number, tuple(counts)), settings) for number in range(int(y.max()) + 1)]
+    classes = int(y.max()) + 1
+    data = HlmData(HlmRecipe(HeldSquare(D), y, classes, None, np.full(len(y), -2)))
+    parts = fit_task(data, [Part(-1, number, tuple(counts)) for number in range(classes)], settings)
     totals = np.bincount(y).astype(np.float64)
     return [model_of(parts, count, totals, len(y), settings) for count in counts]
 

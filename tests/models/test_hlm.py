@@ -157,7 +157,7 @@ def test_classes_in_one_call_are_the_classes_one_by_one(kind: type) -> None:
     D = (cdist(points, points) + np.triu(r.random((150, 150)) < 0.1)).astype(kind)
     y = np.concatenate([np.zeros(90), np.full(40, 1), np.full(15, 3), np.full(4, 4), [5]]).astype(int)
     for w in (None, r.integers(0, 3, 150) * r.random(150)):
-        data = HlmData(HlmRecipe(HeldSquare(D), y, w, r.integers(0, 3, 150)))
+        data = HlmData(HlmRecipe(HeldSquare(D), y, 7, w, r.integers(0, 3, 150)))
         parts = [Part(fold, number, settings.components) for fold in (0, 2, -1) for number in range(7)]
         for one, part in zip(fit_task(data, parts, settings), parts, strict=True):
             expected = fit_part(data, part, settings)
