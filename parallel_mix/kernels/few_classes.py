@@ -38,11 +38,11 @@ def lowest_few(numbers: Array, k: int) -> Ints:
 
 @njit(cache=True, nogil=True)
 def drawn(numbers: Array, n: int, k: int) -> Ints:
-    """For each row of numbers (0 to 1) the k of n places that a shuffle by them puts first, in rising order."""
-    found, places = np.empty((len(numbers), k), np.int64), np.arange(n)
-    for r in range(len(numbers)):
+    """For each column of numbers (0 to 1) the k of n places that a shuffle by them puts first, in rising order."""
+    found, places = np.empty((numbers.shape[1], k), np.int64), np.arange(n)
+    for r in range(len(found)):
         for j in range(k):
-            other, i = j + int(numbers[r, j] * (n - j)), j
+            other, i = j + int(numbers[j, r] * (n - j)), j
             place, places[other] = places[other], places[j]
             places[j] = place
             while i > 0 and found[r, i - 1] > place:
@@ -103,7 +103,7 @@ def cluster_classes(
         Q = table_of(E, own, steps)
         for count in counts:
             k = min(count, len(rows))
-            medoids = medoids_of_few(E, own, Q, steps, drawn(numbers[c], len(rows), k))
+            medoids = medoids_of_few(E, own, Q, steps, drawn(numbers[:, c], len(rows), k))
             table[0, at : at + k] = count
             table[1, at : at + k] = rows[medoids]
             table[2:, at : at + k] = nearest_sums(block, medoids, own)[1]

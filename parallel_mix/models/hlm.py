@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class HlmData:
         ends = np.searchsorted(self.y[order], np.arange(recipe.classes + 1))
         self._of_class = [order[a:b] for a, b in pairwise(ends)]
         self.w = np.ones(n) if recipe.w is None else recipe.w
-        self._numbers: Array | None = None
+        self._numbers: tuple[Any, Array] | None = None
         whole = (recipe.folds >= 0).any()  # every row is asked for in every fold
         self.matrix: Square = HeldSquare(recipe.matrix.among(np.arange(n), np.arange(n))) if whole else recipe.matrix
 
@@ -95,11 +95,11 @@ class HlmData:
         return self.matrix.among(rows, columns[order])[:, np.argsort(order)]
 
     def numbers(self, settings: HlmSettings, most: int) -> Array:
-        """Random numbers by which the starts of vsh are drawn: for each class, start and medoid."""
-        shape = len(self._of_class), settings.restarts, most
-        if self._numbers is None or self._numbers.shape != shape:
-            self._numbers = np.random.default_rng([settings.seed, len(self.y)]).random(shape)
-        return self._numbers
+        """Random numbers by which the starts of vsh are drawn: for each medoid (alike however many), class, start."""
+        key = settings.seed, (most, len(self._of_class), settings.restarts)
+        if self._numbers is None or self._numbers[0] != key:
+            self._numbers = key, np.random.default_rng([settings.seed, len(self.y)]).random(key[1])
+        return self._numbers[1]
 
 
 def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> list[Arrays]:
@@ -110,7 +110,7 @@ def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> lis
     if not (few and held) or KERNEL in counts or settings.clustering != "vsh":
         return [fit_part(data, part, settings) for part in parts]
     ends = np.cumsum([0, *map(len, rows)])
-    numbers = data.numbers(settings, max(counts))[[part.number for part in parts]]
+    numbers = data.numbers(settings, max(counts))[:, [part.number for part in parts]]
     table, begins, spare = cluster_classes(
         data.matrix[:], data.w, np.concatenate(rows), ends, numbers, np.array(sorted(counts))
     )
@@ -131,7 +131,7 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
         k = min(count, len(rows))
         starts = None
         if settings.clustering == "vsh":
-            starts = drawn(data.numbers(settings, max(part.counts))[part.number], len(rows), k)
+            starts = drawn(data.numbers(settings, max(part.counts))[:, part.number], len(rows), k)
         medoids = best_of_starts(group, settings.clustering, k, starts)[2]
         if settings.clustering == "ward":
             labels = labels_by(group, "ward", medoids)

@@ -12,6 +12,7 @@ from scipy.special import digamma
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
+from parallel_mix.kernels.few_classes import drawn
 from parallel_mix.models.hlm import HlmData, HlmFit, HlmRecipe, Part, fit_hlm, fit_part, fit_task, stratified_folds
 from parallel_mix.models.hlm_model import KERNEL, HlmSettings
 from parallel_mix.models.squares import HeldSquare
@@ -164,3 +165,26 @@ def test_classes_in_one_call_are_the_classes_one_by_one(kind: type) -> None:
             assert one.keys() == expected.keys()
             for name, value in expected.items():
                 np.testing.assert_array_equal(one[name], value)
+
+
+def test_a_number_of_components_is_fitted_alike_alone_and_among_others() -> None:
+    r = np.random.default_rng(0)
+    even = cdist(*2 * [r.random((120, 2))])
+    data = HlmData(HlmRecipe(HeldSquare(even), np.arange(120) % 2, 2, None, np.full(120, -2)))
+
+    def medoids(counts: tuple[int, ...], seed: int = 0) -> np.ndarray:
+        table = fit_part(data, Part(-1, 1, counts), HlmSettings(counts, restarts=1, seed=seed))["clusters"]
+        return np.asarray(table[1, table[0] == 12])
+
+    for counts in ((12, 15), (2, 12), (KERNEL, 12, 30)):
+        np.testing.assert_array_equal(medoids(counts), medoids((12,)))
+    assert not np.array_equal(medoids((12,), seed=1), medoids((12,))), "otherwise this would say nothing"
+
+
+@pytest.mark.parametrize("n, k", [(1, 1), (5, 1), (5, 5), (40, 7)])
+def test_starts_are_drawn_alike_often(n: int, k: int) -> None:
+    starts = drawn(np.random.default_rng(0).random((k + 3, 20_000)), n, k)
+    assert (np.diff(starts, axis=1) > 0).all()
+    np.testing.assert_allclose(np.bincount(starts.ravel(), minlength=n) / 20_000, k / n, atol=0.02)
+    first = np.bincount(starts[:, 0], minlength=n) / 20_000
+    assert first[0] == pytest.approx(k / n, abs=0.02)
