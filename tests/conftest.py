@@ -101,7 +101,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=["mpi"] if UNDER_MPI else ["serial", "dask"])
+@pytest.fixture(params=["mpi"] if UNDER_MPI else ["serial", "inline", "dask"])
 def backend(request: pytest.FixtureRequest) -> Iterator[object]:
     """A running backend of each kind; under mpirun, ranks above 0 serve it and skip the test's body."""
     if request.param == "mpi":
@@ -118,11 +118,24 @@ def backend(request: pytest.FixtureRequest) -> Iterator[object]:
 
         with DaskBackend(client=request.getfixturevalue("dask_client")) as made:
             yield made
+    elif request.param == "inline":
+        if "backend_of_workers" in request.fixturenames:
+            pytest.skip("one task at a time, by this thread")
+        from parallel_mix.backends.inline import InlineBackend
+
+        with InlineBackend() as made:
+            yield made
     else:
         from parallel_mix.backends.serial import SerialBackend
 
         with SerialBackend(threads=2) as made:
             yield made
+
+
+@pytest.fixture
+def backend_of_workers(backend: object) -> object:
+    """A running backend that is more than this thread."""
+    return backend
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from parallel_mix.backends.base import Backend, Kernel, Recipe
-from parallel_mix.backends.threads import run_task
+from parallel_mix.backends.threads import failure_of
 
 
 class InlineBackend(Backend):
@@ -15,6 +15,7 @@ class InlineBackend(Backend):
     size = 1
 
     def share(self, recipe: Recipe) -> None:
+        self.stop.deferred = True
         self._context = recipe.load()
 
     def _begin(self, kernel: Kernel) -> None:
@@ -22,10 +23,14 @@ class InlineBackend(Backend):
         self._found: list[tuple[int, Any]] = []
 
     def _submit(self, index: int, task: Any) -> bool:
-        if not self._found:
-            self._found = [(index, run_task(self._kernel, self._context, index, task, "this process"))]
-            return True
-        return False
+        if self._found:
+            return False
+        try:
+            result = self._kernel(self._context, task)
+        except Exception as error:
+            result = failure_of(error, index, "this process")
+        self._found.append((index, result))
+        return True
 
     def _wait(self) -> list[tuple[int, Any]]:
         found, self._found = self._found, []

@@ -54,11 +54,16 @@ def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -
     try:
         return kernel(context, task)
     except BaseException as error:  # a function of the user's may want to exit, too
-        index = getattr(error, "parallel_mix_task", index)
-        if isinstance(error, UsersFaultError):
-            return Failure(index, socket.gethostname(), worker, str(error), "", users_fault=True)
-        text = f"{type(error).__name__}: {error}".rstrip(".")
-        return Failure(index, socket.gethostname(), worker, text, traceback.format_exc())
+        return failure_of(error, index, worker)
+
+
+def failure_of(error: BaseException, index: int, worker: str) -> Failure:
+    """What is told of a task that raised; to be called where it is caught."""
+    index = getattr(error, "parallel_mix_task", index)
+    if isinstance(error, UsersFaultError):
+        return Failure(index, socket.gethostname(), worker, str(error), "", users_fault=True)
+    text = f"{type(error).__name__}: {error}".rstrip(".")
+    return Failure(index, socket.gethostname(), worker, text, traceback.format_exc())
 
 
 class ComputeThreads:

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.hlm_mixture import mean_square, nearest_sums
+from parallel_mix.kernels.hlm_mixture import FIELDS, mean_square, nearest_sums
 from parallel_mix.kernels.small_substitution import substitute_few, table_of
 from parallel_mix.kernels.vertex_substitution import only_medoid, steps_of
 
@@ -53,32 +53,58 @@ def drawn(numbers: Array, n: int, k: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def distances_within(D: Array, rows: Ints) -> tuple[Array, Array, float]:
-    """The distances among some rows, these with candidates in rows, and the largest."""
-    n, largest = len(rows), 0.0
-    block, E = np.empty((n, n), D.dtype), np.empty((n, n), D.dtype)
+def distances_within(D: Array, rows: Ints) -> tuple[Array, Array]:
+    """The distances among some rows, and these with candidates in rows."""
+    n = len(rows)
+    block, E = np.empty((n, n)), np.empty((n, n))
     for i in range(n):
         for j in range(n):
             block[i, j] = E[j, i] = D[rows[i], rows[j]]
-            largest = max(largest, block[i, j])
-    return block, E, largest
+    return block, E
+
+
+@njit(cache=True, nogil=True)
+def table_and_steps(E: Array, w: Array) -> tuple[Ints, float]:
+    """Weighted distances in steps, and how many steps make one."""
+    largest = 0.0
+    for j in range(len(E)):
+        for i in range(len(E)):
+            largest = max(largest, E[j, i])
+    steps = steps_of(w, largest)
+    return table_of(E, w, steps), steps
 
 
 @njit(cache=True, nogil=True)
 def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, starts: Ints) -> Ints:
     """Medoids of the least loss."""
-    if starts.shape[1] > 1:
-        return np.sort(starts[np.argmin(substitute_few(Q, starts))])
-    only_medoid(E, w, starts[0], steps)
-    return np.asarray(starts[0])
+    if starts.shape[1] == 1:
+        only_medoid(E, w, starts[0], steps)
+        return np.asarray(starts[0])
+    return np.sort(starts[np.argmin(substitute_few(Q, starts))])
 
 
 @njit(cache=True, nogil=True)
 def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple[Array, Ints]:
     """The distances among some rows of weights `w`, and their medoids as places; starts have the lowest numbers."""
-    block, E, largest = distances_within(D, rows)
-    steps = steps_of(w, largest)
-    return block, medoids_of_few(E, w, table_of(E, w, steps), steps, lowest_few(numbers, k))
+    block, E = distances_within(D, rows)
+    Q, steps = table_and_steps(E, w)
+    return block, medoids_of_few(E, w, Q, steps, lowest_few(numbers, k))
+
+
+@njit(cache=True, nogil=True)
+def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, counts: Ints, table: Array) -> int:
+    """Write the clusterings of a class into a table; how many columns that takes."""
+    Q, steps = table_and_steps(E, w)
+    at = 0
+    for count in counts:
+        medoids = medoids_of_few(E, w, Q, steps, drawn(numbers, len(rows), min(count, len(rows))))
+        sums = nearest_sums(block, medoids, w)[1]
+        for j in range(len(medoids)):
+            table[0, at], table[1, at] = count, rows[medoids[j]]
+            for field in range(len(sums)):
+                table[2 + field, at] = sums[field, j]
+            at += 1
+    return at
 
 
 @njit(cache=True, nogil=True)
@@ -91,25 +117,15 @@ def cluster_classes(
     begin and end, and each class's mean squared distance.
     """
     classes, at = len(ends) - 1, 0
-    table, begins, spare = np.empty((8, classes * counts.sum())), np.zeros(classes + 1, np.int64), np.zeros(classes)
+    begins, spare = np.zeros(classes + 1, np.int64), np.zeros(classes)
+    table = np.empty((2 + len(FIELDS), classes * counts.sum()))
     for c in range(classes):
-        begins[c + 1] = at
         rows = order[ends[c] : ends[c + 1]]
-        if len(rows) == 0:
-            continue
-        own = w[rows]
-        block, E, largest = distances_within(D, rows)
-        steps = steps_of(own, largest)
-        Q = table_of(E, own, steps)
-        for count in counts:
-            k = min(count, len(rows))
-            medoids = medoids_of_few(E, own, Q, steps, drawn(numbers[:, c], len(rows), k))
-            table[0, at : at + k] = count
-            table[1, at : at + k] = rows[medoids]
-            table[2:, at : at + k] = nearest_sums(block, medoids, own)[1]
-            at += k
+        if len(rows) > 0:
+            block, E = distances_within(D, rows)
+            at += cluster_class(block, E, w[rows], rows, numbers[:, c], counts, table[:, at:])
+            spare[c] = mean_square(block)
         begins[c + 1] = at
-        spare[c] = mean_square(block)
     return table, begins, spare
 
 

@@ -14,7 +14,6 @@ paper <-> code    |I_j| <-> counts    u_j <-> means    omega_j <-> sizes / their
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -33,7 +32,7 @@ FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros")
 def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array) -> Array:
     """Of each cluster the `FIELDS`, as `ClusterSums` has them."""
     k = len(medoids)
-    found, counted = np.zeros((6, k)), u > 0
+    found, counted = np.zeros((len(FIELDS), k)), u > 0
     sizes, counts, means, spreads, points, zeros = found
     for j in range(k):
         counted[medoids[j]] = False
@@ -114,12 +113,6 @@ class ClusterSums:
     table: Array  # (fields, m): the properties below
 
     @classmethod
-    def of(cls, number: int, u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array | None = None) -> ClusterSums:
-        """Of the clusters of class `number`: squared distances to the medoids, labels, medoids as places."""
-        weight = np.ones(len(u)) if w is None else w
-        return cls(np.full(len(medoids), number), sums_of_clusters(u, labels, medoids, weight))
-
-    @classmethod
     def joined(cls, parts: list[ClusterSums]) -> ClusterSums:
         """Of several classes, or batches, one after the other."""
         return cls(
@@ -177,25 +170,20 @@ def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: 
     together = sums.classes
     if shape != "class":
         together = shape_groups(sums, groups) if shape == "grouped" else np.zeros(len(sums.classes), dtype=np.int64)
-    told, c, mean = pooled(sums.table, together, int(together.max(initial=-1)) + 1)
+    taken = sums.taken
+    told, c, mean = pooled(sums.table, taken, together, int(together.max(initial=-1)) + 1)
     shapes = np.array([solve_shape(side) if some >= 2 else 0.5 for some, side in zip(told, c, strict=True)])
-    s, b = scales(sums.table, sums.classes, together, told, mean, shapes, fallback)
+    s, b = scales(sums.table, taken, sums.classes, together, told, mean, shapes, fallback)
     return GammaParameters(b, s, whole_dimension(s), together)
 
 
 @njit(cache=True, nogil=True)
-def is_taken(table: Array, j: int) -> Any:
-    """Whether a cluster takes part in the estimation."""
-    return table[4, j] >= LEAST_POINTS and table[1, j] > 0
-
-
-@njit(cache=True, nogil=True)
-def pooled(table: Array, together: np.ndarray, groups: int) -> Array:
+def pooled(table: Array, taken: np.ndarray, together: np.ndarray, groups: int) -> Array:
     """Of the clusters of each group that are taken: points told, the side c of the shape's equation, the mean u."""
     found = np.zeros((3, groups))
     n = np.zeros(groups)
     for j in range(len(together)):
-        if is_taken(table, j):
+        if taken[j]:
             _, count, mean, spread, points, zeros = table[:, j]
             group = together[j]
             found[0, group] += points - 1.0 - zeros
@@ -210,7 +198,14 @@ def pooled(table: Array, together: np.ndarray, groups: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def scales(
-    table: Array, classes: np.ndarray, together: np.ndarray, told: Array, mean: Array, shapes: Array, fallback: Array
+    table: Array,
+    taken: np.ndarray,
+    classes: np.ndarray,
+    together: np.ndarray,
+    told: Array,
+    mean: Array,
+    shapes: Array,
+    fallback: Array,
 ) -> tuple[Array, Array]:
     """s and b of each cluster, b shrunk; the fallback where too few points tell anything."""
     s, b = shapes[together], np.empty(len(together))
@@ -219,7 +214,7 @@ def scales(
         if told[group] < 2:
             b[j] = fallback[classes[j]]
             continue
-        part = count / (count + 1.0) if is_taken(table, j) else 0.0
+        part = count / (count + 1.0) if taken[j] else 0.0
         b[j] = (part * table[2, j] + (1.0 - part) * mean[group]) / s[j]
     return s, b
 

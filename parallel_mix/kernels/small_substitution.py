@@ -89,10 +89,10 @@ def same(a: Ints, b: Ints) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def ended_before(medoids: Ints, losses: Ints, r: int) -> Any:
-    """Whether a start before r has ended at the medoids of r."""
+def ended_before(medoids: Ints, losses: Ints, r: int, ends: Ints) -> bool:
+    """Whether one of the starts `ends` has ended at the medoids of r."""
     found = False
-    for e in range(r):
+    for e in ends:
         found = found or (losses[e] == losses[r] and same(medoids[e], medoids[r]))
     return found
 
@@ -105,11 +105,13 @@ def substitute_few(Q: Ints, medoids: Ints) -> Ints:
     q1, q2, part = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
     removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
     been, judged = np.empty(n, np.int64), np.empty(n, np.int64)
+    ends, places = np.empty(starts, np.int64), 0  # the first start to end at each place
     for r in range(starts):
         losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
         been[:] = 0
         judged[:] = -1
-        sweep, exchanges, better = 0, 0, not ended_before(medoids, losses, r)
+        known = ended_before(medoids, losses, r, ends[:places])
+        sweep, exchanges, better = 0, 0, not known
         while better:
             sweep, better = sweep + 1, False
             for j in range(k):
@@ -129,7 +131,11 @@ def substitute_few(Q: Ints, medoids: Ints) -> Ints:
                     been[candidate], exchanges, better = sweep, exchanges + 1, True
                     medoids[r, out] = candidate
                     losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
-                    if ended_before(medoids, losses, r):
+                    known = ended_before(medoids, losses, r, ends[:places])
+                    if known:
                         better = False
                         break
+        if not known:
+            ends[places] = r
+            places += 1
     return losses

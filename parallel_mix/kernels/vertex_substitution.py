@@ -35,8 +35,9 @@ SQUARE = 64
 @njit(cache=True, nogil=True)
 def steps_of(w: Array, largest: float) -> float:
     """How many steps make one: a power of two, so that the sum of all weighted distances fits."""
-    total = w.sum() * largest
-    return 2.0 ** (BITS - math.ceil(math.log2(total))) if total > 0 else 1.0
+    if not (largest > 0 and w.sum() > 0):
+        return 1.0
+    return 2.0 ** min(BITS - math.ceil(math.log2(w.sum()) + math.log2(largest)), 1023)
 
 
 @njit(cache=True, nogil=True)

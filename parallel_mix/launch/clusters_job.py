@@ -13,7 +13,7 @@ from parallel_mix.backends.usage import available_memory
 from parallel_mix.errors import InputError
 from parallel_mix.launch.job import Job
 from parallel_mix.launch.matrix_job import names
-from parallel_mix.models.distance_checks import asymmetry_of
+from parallel_mix.models.distance_checks import asymmetry_of, can_be_squared
 from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.models.squares import Square
@@ -163,3 +163,8 @@ def check_distances(table: Table, all_may_be_zero: bool = False, new: bool = Fal
         )
     if table.survey.highest == 0 and not all_may_be_zero:
         raise InputError(f"All distances of {table.path} are 0: there is nothing to tell rows apart.")
+    if n == m and not new and not can_be_squared(table.survey.highest):
+        raise InputError(
+            f"The largest distance of {table.path} is {table.survey.highest:g}: squares of such are no numbers any "
+            "more. Take another unit."
+        )

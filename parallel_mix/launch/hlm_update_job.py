@@ -146,7 +146,7 @@ class HlmUpdate:
         past: dict[str, Any] | None = None
         rows = self.old_rows
         if options.scheme == 1:
-            among = HeldSquare(self.among)
+            among = HeldSquare(np.ascontiguousarray(self.among))
             batch = components_of_batch(among, self.y, len(self.names), settings, job.backend, run)
             model = joined_models(self.model, batch, settings)
             if self.past is not None:

@@ -72,6 +72,11 @@ class Findings:
         ]
 
 
+def can_be_squared(largest: float) -> bool:
+    """Whether distances up to this one have squares, and sums of these, that are numbers."""
+    return largest == 0 or 1e-140 < largest < 1e140
+
+
 def examine(matrix: Matrix, own: bool = True, seed: int = 0) -> Findings:
     """One pass over all entries, and samples of triples and rows; `own`: distances of things to each other."""
     n, m = matrix.shape

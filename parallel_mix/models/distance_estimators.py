@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.models.distance_checks import can_be_squared
 from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
 from parallel_mix.models.hlm import candidate_models, check_classes, fit_hlm
 from parallel_mix.models.hlm_model import KERNEL, HlmModel, HlmSettings
@@ -46,6 +47,8 @@ class _OnDistances(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"Distances of {D.shape[0]} x {D.shape[1]} are no square matrix.")
         if (D < 0).any():
             raise ValueError("Negative values in data passed as distances.")
+        if not can_be_squared(float(D.max())):
+            raise ValueError(f"The largest distance is {D.max():g}: squares of such are no numbers any more.")
         return D, y
 
     def _new(self, D: Any) -> np.ndarray:

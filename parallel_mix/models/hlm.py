@@ -96,6 +96,7 @@ class HlmData:
 
     def numbers(self, settings: HlmSettings, most: int) -> Array:
         """Random numbers by which the starts of vsh are drawn: for each medoid (alike however many), class, start."""
+        most = min(most, max(map(len, self._of_class)))
         key = settings.seed, (most, len(self._of_class), settings.restarts)
         if self._numbers is None or self._numbers[0] != key:
             self._numbers = key, np.random.default_rng([settings.seed, len(self.y)]).random(key[1])
@@ -103,19 +104,23 @@ class HlmData:
 
 
 def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> list[Arrays]:
-    """What a model needs of some classes: of those of few points in one call."""
-    counts, rows = set(parts[0].counts), [data.rows(part) for part in parts]
-    few = max(map(len, rows)) <= FEW and max(counts) <= FEW_MEDOIDS
+    """What a model needs of some classes: of those of few points in one call, where the matrix is a plain array."""
+    counts, rows = sorted(set(parts[0].counts) - {KERNEL}), [data.rows(part) for part in parts]
+    few = max(map(len, rows)) <= FEW and max(counts, default=0) <= FEW_MEDOIDS
     held = isinstance(data.matrix, HeldSquare) and data.matrix.D.flags.carray
-    if not (few and held) or KERNEL in counts or settings.clustering != "vsh":
+    if not (few and held and counts) or settings.clustering != "vsh":
         return [fit_part(data, part, settings) for part in parts]
     ends = np.cumsum([0, *map(len, rows)])
-    numbers = data.numbers(settings, max(counts))[:, [part.number for part in parts]]
+    numbers = np.ascontiguousarray(data.numbers(settings, counts[-1])[:, [part.number for part in parts]])
     table, begins, spare = cluster_classes(
-        data.matrix[:], data.w, np.concatenate(rows), ends, numbers, np.array(sorted(counts))
+        data.matrix[:], data.w, np.concatenate(rows), ends, numbers, np.array(counts)
     )
     values = zip(rows, pairwise(begins), spare, strict=True)
-    return [{"rows": own, "clusters": table[:, a:b], "spare": square} for own, (a, b), square in values]
+    found: list[Arrays] = [{"rows": own, "clusters": table[:, a:b], "spare": square} for own, (a, b), square in values]
+    if KERNEL in parts[0].counts:
+        for part in found:
+            part |= to_nearest(data.within(part["rows"]))
+    return found
 
 
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
@@ -131,7 +136,8 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
         k = min(count, len(rows))
         starts = None
         if settings.clustering == "vsh":
-            starts = drawn(data.numbers(settings, max(part.counts))[:, part.number], len(rows), k)
+            numbers = np.ascontiguousarray(data.numbers(settings, max(part.counts))[:, part.number])
+            starts = drawn(numbers, len(rows), k)
         medoids = best_of_starts(group, settings.clustering, k, starts)[2]
         if settings.clustering == "ward":
             labels = labels_by(group, "ward", medoids)
@@ -141,12 +147,19 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
             sums = nearest_sums(D, medoids, group.w)[1]
         clusters.append(as_clusters(count, rows[medoids], sums))
     found["clusters"] = np.concatenate(clusters, axis=1) if clusters else NO_CLUSTERS
-    if KERNEL in part.counts and len(rows) > 1:
-        apart = D.astype(np.float64)
-        np.fill_diagonal(apart, np.inf)
-        found["nearest"] = apart.min(axis=1) ** 2
+    if KERNEL in part.counts:
+        found |= to_nearest(D)
     found["spare"] = mean_square(D)
     return found
+
+
+def to_nearest(D: Array) -> Arrays:
+    """Squared distances to the nearest of the same class, where there are any."""
+    if len(D) < 2:
+        return {}
+    apart = D.astype(np.float64)
+    np.fill_diagonal(apart, np.inf)
+    return {"nearest": apart.min(axis=1) ** 2}
 
 
 def wrong_in_fold(data: HlmData, task: tuple[int, list[HlmModel]]) -> Array:
@@ -272,12 +285,12 @@ def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSett
 
 
 def warm_up() -> None:
-    """Load compiled code: each rank for itself, while all start."""
+    """Load compiled code, for the usual kind of number: each rank for itself, while all start."""
     distance_groups.warm_up()
-    for kind in (np.float32, np.float64):
-        D = np.ones((2, 2), dtype=kind)
-        nearest_sums(D, np.zeros(1, dtype=np.int64), np.ones(2))
-        mean_square(D)
+    D, y = 1.0 - np.eye(4), np.array([0, 0, 1, 1])
+    candidate_models(D, y, (1, 2), HlmSettings((1, 2), restarts=2))
+    nearest_sums(D, drawn(np.zeros((1, 1)), 1, 1)[0], np.ones(4))
+    mean_square(D)
 
 
 def check_classes(y: Ints) -> None:

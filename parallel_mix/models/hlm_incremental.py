@@ -147,7 +147,7 @@ def regroup(
     """Cluster a class anew, from samples of its old clusters and all its new rows."""
     known = data.of_class(number)
     chosen, w, stands_for = chosen_places(known, samples)
-    k, numbers = min(components, len(chosen)), known.numbers[1:, chosen]
+    k, numbers = min(components, len(chosen)), np.ascontiguousarray(known.numbers[1:, chosen])
     if settings.clustering == "vsh" and len(chosen) <= FEW and k <= FEW_MEDOIDS:
         inner, medoids = cluster_few(known.D, chosen, w, numbers, k)
     else:
@@ -167,9 +167,8 @@ def warm_up() -> None:
     """Load compiled code: each rank for itself, while all start."""
     hlm.warm_up()
     first_of_clusters(np.zeros(2, dtype=np.int64), np.ones(2), np.arange(2), 1)
-    for kind in (np.float32, np.float64):
-        D = np.zeros((1, 1), dtype=kind)
-        grown_block(D, D, D, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    D, one = np.zeros((1, 1)), np.zeros(1, dtype=np.int64)
+    cluster_few(grown_block(D, D, D, one, one), one, np.ones(1), np.ones((1, 1)), 1)
 
 
 def regrouped_model(

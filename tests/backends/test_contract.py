@@ -60,7 +60,8 @@ def test_map_yields_every_index_once(backend: Backend) -> None:
     assert dict(backend.map(plus_context, list(range(50)))) == {k: k + 10 for k in range(50)}
 
 
-def test_map_yields_as_they_finish(backend: Backend) -> None:
+def test_map_yields_as_they_finish(backend_of_workers: Backend) -> None:
+    backend = backend_of_workers
     backend.share(Constant(0))
     order = [index for index, _ in backend.map(slow_double, [0.5, 0.01, 0.01, 0.01])]
     assert sorted(order) == [0, 1, 2, 3]
@@ -100,7 +101,14 @@ def test_a_second_share_replaces_the_first(backend: Backend) -> None:
         assert dict(backend.map(plus_context, [0])) == {0: value}
 
 
-def test_what_workers_did_counts_over_all_shares(backend: Backend) -> None:
+def test_a_signal_waits_for_what_is_to_be_kept(backend: Backend) -> None:
+    """From the first `share` on: a rank that left where it stood would leave others waiting, or a result unwritten."""
+    backend.share(Constant(1))
+    assert backend.stop.deferred
+
+
+def test_what_workers_did_counts_over_all_shares(backend_of_workers: Backend) -> None:
+    backend = backend_of_workers
     backend.share(Constant(0))
     before = sum(one.tasks for one in backend.usage())
     for count in (5, 3):
@@ -125,7 +133,8 @@ def test_an_abandoned_call_leaves_nothing_behind(backend: Backend) -> None:
     assert sorted(r for _, r in backend.map(plus_context, [7, 8, 9])) == [7, 8, 9]
 
 
-def test_a_stop_signal_ends_the_call_at_once(backend: Backend) -> None:
+def test_a_stop_signal_ends_the_call_at_once(backend_of_workers: Backend) -> None:
+    backend = backend_of_workers
     backend.share(Constant(0))
     began = time.monotonic()
     with pytest.raises(Stopped) as caught:

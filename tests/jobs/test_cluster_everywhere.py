@@ -50,6 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(path / "minus.npz", D=minus)
     np.savez(path / "wide.npz", D=D[:5])
     np.savez(path / "zero.npz", D=np.zeros((5, 5)))
+    np.savez(path / "large.npz", D=1e200 * (1.0 - np.eye(5)))
     np.savez(path / "nan.npz", D=np.full((5, 5), np.nan))
     np.savez(path / "some.npz", distances=D, y=some)
     return path
@@ -298,6 +299,7 @@ BAD = {
     "NaN": (["nan.npz", "--clusters", "3"], "NaN or infinite"),
     "not square": (["wide.npz", "--clusters", "3"], "5 x 700 entries: it is not square"),
     "all equal": (["zero.npz", "--clusters", "3"], "All distances of .* are 0"),
+    "far too large": (["large.npz", "--clusters", "3"], "squares of such are no numbers"),
     "not symmetric": (["skew.npz", "--clusters", "3", "--method", "ward"], "is not symmetric .*--symmetrize takes"),
     "no classes": (["skew.npz", "--clusters", "3", "--by-class", "kind"], "has no array 'kind'"),
     "unknown classes": (["some.npz", "--clusters", "3", "--by-class", "y"], "class of row 3 .* is not known"),

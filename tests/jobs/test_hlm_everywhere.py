@@ -174,7 +174,7 @@ def batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
         out = path / f"D-{'-'.join(word.removesuffix('.h5') for word in words)}.h5"
         assert parallel_mix("distances", *[path / word for word in words], "-o", out).returncode == 0
     words = ["hlm", "fit", path / "D-old.h5", "-o", path / "model.h5", "--components", "3", "--keep"]
-    words += ["--restarts", "400"]  # an update is handed out, too
+    words += ["--restarts", "1500"]  # an update is handed out, too
     assert parallel_mix(*words).returncode == 0
     return path
 

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from parallel_mix.kernels.generalized_kmeans import alternate, k_center
 from parallel_mix.kernels.small_substitution import substitute_few, table_of
-from parallel_mix.kernels.vertex_substitution import assign, only_medoid, steps_of, substitute
+from parallel_mix.kernels.vertex_substitution import assign, in_steps, only_medoid, steps_of, substitute
 from parallel_mix.kernels.ward_distances import cut_tree, join_all
 from tests.conftest import blobs
 
@@ -111,17 +111,27 @@ def test_order_and_kind_of_number_change_nothing() -> None:
 @pytest.mark.parametrize("n, k", [(2, 2), (31, 2), (32, 32), (33, 5), (300, 17), (300, 120)])
 @pytest.mark.parametrize("kind", ["plain", "ties", "asymmetric"])
 def test_few_points_are_exchanged_as_many_are(n: int, k: int, kind: str) -> None:
-    """Start for start and medoid for medoid; some weights are zero, some points lie on each other."""
+    """Start for start and medoid for medoid; some weights are zero, some points lie on each other, starts meet."""
     r = np.random.default_rng(n)
     D = distances(n, k, kind)
     D[n // 2] = D[0]
     D[:, n // 2] = D[:, 0]
     E, w = np.ascontiguousarray(D.T), r.integers(0, 4, n) * r.random(n)
-    starts = np.stack([r.choice(n, k, replace=False) for _ in range(5)])
+    starts = np.stack([r.choice(n, k, replace=False) for _ in range(40 if n < 50 else 5)])
     few, steps = starts.copy(), steps_of(w, float(E.max()))
     losses = substitute(E, w, starts, steps)
     np.testing.assert_array_equal(substitute_few(table_of(E, w, steps), few), losses)
     np.testing.assert_array_equal(few, starts)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-140, 1e-30, 1.0, 1e30, 1e140, 1e300])
+def test_steps_are_of_the_distances_size(scale: float) -> None:
+    """All sums fit 62 bits, and where numbers go so far 59 at the least are used."""
+    D, w = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]]) * scale, np.array([1.0, 2.0, 1e3])
+    steps = steps_of(w, float(D.max()))
+    assert 0 < steps < np.inf
+    total = sum(in_steps(D.max(), one, steps) for one in w)
+    assert (2**59 if scale > 1e-290 else 0) < total < 2**62
 
 
 def test_a_medoid_is_its_own_whatever_lies_on_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -14,9 +16,16 @@ from parallel_mix.kernels.hlm_mixture import (
     log_densities,
     posteriors,
     shape_groups,
+    sums_of_clusters,
 )
 
 NO = np.array([1.0, 1.0])
+
+
+def sums_of(number: int, u: np.ndarray, labels: np.ndarray, medoids: Any, w: np.ndarray | None = None) -> ClusterSums:
+    """Of the clusters of one class."""
+    table = sums_of_clusters(u, labels, np.asarray(medoids), np.ones(len(u)) if w is None else w)
+    return ClusterSums(np.full(len(medoids), number), table)
 
 
 def clusters(seed: int, shapes: tuple[float, ...] = (1.5, 1.5, 1.5)) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -31,7 +40,7 @@ def test_the_estimate_has_the_largest_likelihood() -> None:
     u, labels, medoids = clusters(0)
     w = np.random.default_rng(1).uniform(0.5, 2.0, len(u))
     for weights in (None, w):
-        sums = ClusterSums.of(0, u, labels, medoids, weights)
+        sums = sums_of(0, u, labels, medoids, weights)
         found = estimate(sums, NO)
 
         def minus(parameters: np.ndarray, weights: np.ndarray | None = weights) -> float:
@@ -51,7 +60,7 @@ def test_the_estimate_has_the_largest_likelihood() -> None:
 
 def test_scales_are_shrunk_toward_the_mean_of_all() -> None:
     u, labels, medoids = clusters(2)
-    sums = ClusterSums.of(0, u, labels, medoids)
+    sums = sums_of(0, u, labels, medoids)
     found = estimate(sums, NO)
     mean = u[u > 0].mean()
     np.testing.assert_allclose(found.b, (60 / 61 * sums.means + 1 / 61 * mean) / found.s, rtol=1e-12)
@@ -64,7 +73,7 @@ def test_what_is_left_out() -> None:
     more = np.array([0.0, 5.0, 0.0, 0.0, 0.0, 0.0])
     u2, labels2 = np.concatenate([u, more]), np.concatenate([labels, [3, 3, 4, 5, 5, 5]])
     medoids2 = np.concatenate([medoids, [len(u), len(u) + 2, len(u) + 3]])
-    alone, both = estimate(ClusterSums.of(0, u, labels, medoids), NO), ClusterSums.of(0, u2, labels2, medoids2)
+    alone, both = estimate(sums_of(0, u, labels, medoids), NO), sums_of(0, u2, labels2, medoids2)
     found = estimate(both, NO)
     assert list(both.taken) == [True] * 3 + [False] * 3
     assert list(both.zeros) == [0, 0, 0, 0, 0, 2]
@@ -74,24 +83,24 @@ def test_what_is_left_out() -> None:
 
 
 def test_too_few_to_estimate_by() -> None:
-    sums = ClusterSums.of(1, np.array([0.0, 0.0, 0.0]), np.zeros(3, dtype=int), np.array([0]))
+    sums = sums_of(1, np.array([0.0, 0.0, 0.0]), np.zeros(3, dtype=int), np.array([0]))
     found = estimate(sums, np.array([7.0, 9.0]))
     assert (found.s[0], found.b[0]) == (0.5, 9.0)
     assert kernel_parameters(np.array([0.0, 0.0, 3.0]), 4.0) == (0.5, 4.0)
-    equal = ClusterSums.of(0, np.array([0.0, 2.0, 2.0, 2.0]), np.zeros(4, dtype=int), np.array([0]))
+    equal = sums_of(0, np.array([0.0, 2.0, 2.0, 2.0]), np.zeros(4, dtype=int), np.array([0]))
     assert np.isfinite(estimate(equal, NO).b).all()
 
 
 def test_weights_of_two_are_rows_given_twice_and_batches_add_up() -> None:
     u, labels, medoids = clusters(4)
     twice = np.repeat(np.arange(len(u)), 2)
-    double = ClusterSums.of(0, u[twice], labels[twice], 2 * medoids)
-    weighted = ClusterSums.of(0, u, labels, medoids, np.full(len(u), 2.0))
+    double = sums_of(0, u[twice], labels[twice], 2 * medoids)
+    weighted = sums_of(0, u, labels, medoids, np.full(len(u), 2.0))
     for name in ("counts", "means", "spreads"):
         np.testing.assert_allclose(getattr(weighted, name), getattr(double, name), rtol=1e-10)
     assert estimate(weighted, NO).s[0] == pytest.approx(estimate(double, NO).s[0], rel=1e-10)
-    whole = ClusterSums.of(0, u, labels, medoids)
-    parts = [ClusterSums.of(0, u[61 * k : 61 * k + 61], np.zeros(61, dtype=int), np.array([0])) for k in range(3)]
+    whole = sums_of(0, u, labels, medoids)
+    parts = [sums_of(0, u[61 * k : 61 * k + 61], np.zeros(61, dtype=int), np.array([0])) for k in range(3)]
     pooled = ClusterSums.joined(parts)
     np.testing.assert_allclose(estimate(pooled, NO).b, estimate(whole, NO).b, rtol=1e-13)
 
@@ -99,7 +108,7 @@ def test_weights_of_two_are_rows_given_twice_and_batches_add_up() -> None:
 def test_gaussians_give_dimension_and_variance_back() -> None:
     r = np.random.default_rng(5)
     X = np.concatenate([[np.zeros(6)], r.normal(size=(4000, 6)) * 1.5])
-    sums = ClusterSums.of(0, (X**2).sum(axis=1), np.zeros(len(X), dtype=int), np.array([0]))
+    sums = sums_of(0, (X**2).sum(axis=1), np.zeros(len(X), dtype=int), np.array([0]))
     found = estimate(sums, NO)
     assert found.whole[0] == 3.0
     assert found.b[0] / 2.0 == pytest.approx(1.5**2, rel=0.05)
@@ -111,12 +120,12 @@ def test_gaussians_give_dimension_and_variance_back() -> None:
 
 def test_shapes_in_groups_classes_or_common() -> None:
     u, labels, medoids = clusters(6, (0.5, 0.5, 8.0, 8.0, 8.0))
-    sums = ClusterSums.of(0, u, labels, medoids)
+    sums = sums_of(0, u, labels, medoids)
     assert list(shape_groups(sums, 2)) == [0, 0, 1, 1, 1]
     found = estimate(sums, NO, "grouped", 2)
     assert found.s[0] == found.s[1] < found.s[2] == found.s[3]
     classes = ClusterSums.joined(
-        [ClusterSums.of(k, u[61 * k : 61 * k + 61], np.zeros(61, int), np.array([0])) for k in (0, 1)]
+        [sums_of(k, u[61 * k : 61 * k + 61], np.zeros(61, int), np.array([0])) for k in (0, 1)]
     )
     assert estimate(classes, NO, "class").s[0] != estimate(classes, NO).s[0]
 
