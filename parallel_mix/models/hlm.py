@@ -131,13 +131,10 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     D = data.within(rows)
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
     found: Arrays = {"rows": rows}
-    clusters = []
+    clusters, numbers = [], np.ascontiguousarray(data.numbers(settings, max(part.counts))[:, part.number])
     for count in sorted(set(part.counts) - {KERNEL}):
         k = min(count, len(rows))
-        starts = None
-        if settings.clustering == "vsh":
-            numbers = np.ascontiguousarray(data.numbers(settings, max(part.counts))[:, part.number])
-            starts = drawn(numbers, len(rows), k)
+        starts = drawn(numbers, len(rows), k) if settings.clustering == "vsh" else None
         medoids = best_of_starts(group, settings.clustering, k, starts)[2]
         if settings.clustering == "ward":
             labels = labels_by(group, "ward", medoids)
