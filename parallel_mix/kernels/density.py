@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ EXPANSION_LIMIT = 2.0**26
 SINGLE_LIMIT = 2.0**12
 """Largest |x|^2/2 at which single precision keeps three or four digits of a kernel's weight."""
 SINGLE_ERROR = 0.01
+ROWS_FOR_PRODUCTS = 8
+"""Second moments of fewer start points than a part 1/8 of the columns are not worth a table of products."""
+NEGLIGIBLE = 1e-14
+"""Part of the density below which a kernel does not matter to its curvature."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,16 @@ class ScaledKernels:
     def x(self) -> Array:
         """Where the kernels are."""
         return self.table[:, 1:-2]
+
+    @cached_property
+    def products(self) -> Array:
+        """(n, d (d + 1)/2) the products of two coordinates of each kernel."""
+        x = self.x
+        n, d = x.shape
+        products = np.empty((n, d * (d + 1) // 2))
+        for k, columns in triangle_rows(d):
+            np.multiply(x[:, [k]], x[:, k:], out=products[:, columns])
+        return products
 
     def only(self, which: np.ndarray) -> ScaledKernels:
         """Some of the kernels."""
@@ -71,42 +86,49 @@ def scale_kernels(points: Array, log_weights: Array, sigma: float) -> ScaledKern
     return ScaledKernels(table, single, log_weights, bool(farthest > EXPANSION_LIMIT))
 
 
-def kernel_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse: np.ndarray | None = None) -> Array:
+def kernel_sums(
+    starts: Array, offset: Array, kernels: ScaledKernels, coarse: bool = False, curved: bool = False
+) -> Array:
     """Sums over the kernels for each start point y: (m, d + 3) = sum p (x - y), sum p, sum p |x - y|^2, offset.
 
     p_i = w_i exp(-|y - x_i|^2/2 - offset). An offset at most a few hundred from log f(y) will do (few tens where
     `coarse`, where four digits are enough); where it proves too far off (sums that overflow or vanish) the largest
-    exponent takes its place.
+    exponent takes its place. Where `curved`, the upper triangle of sum p (x - y)(x - y)^T stands before the offset.
     """
-    if coarse is None or kernels.single is None or not coarse.any():
-        sums = _sums_in_pieces(starts, offset, kernels, kernels.table)
-    elif coarse.all():
-        sums = _sums_in_pieces(starts, offset, kernels, kernels.single)
+    if kernels.direct or (curved and len(starts) * ROWS_FOR_PRODUCTS <= starts.shape[1]):
+        sums = _direct_sums(starts, offset, kernels, curved)
     else:
-        sums = np.empty((len(starts), starts.shape[1] + 3))
-        for table, rows in ((kernels.single, coarse), (kernels.table, ~coarse)):
-            sums[rows] = _sums_in_pieces(starts[rows], offset[rows], kernels, table)
-    lost = _lost(sums)
-    if lost.size and coarse is not None and not kernels.direct:  # too far away for the range of single precision
-        sums[lost] = kernel_sums(starts[lost], offset[lost], kernels)
+        pieces = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(starts), ROWS_AT_ONCE)]
+        parts = [_expanded_sums(starts[rows], offset[rows], kernels, coarse, curved) for rows in pieces]
+        sums = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    lost = _lost(sums, starts.shape[1])
+    if lost.size and coarse:  # too far away for the range of single precision
+        sums[lost] = kernel_sums(starts[lost], offset[lost], kernels, curved=curved)
     elif lost.size:
-        sums[lost] = _direct_sums(starts[lost], _highest_exponents(starts[lost], kernels), kernels)
+        sums[lost] = _direct_sums(starts[lost], _highest_exponents(starts[lost], kernels), kernels, curved)
     return sums
 
 
-def _sums_in_pieces(starts: Array, offset: Array, kernels: ScaledKernels, table: np.ndarray) -> Array:
-    """Sums for all start points, some rows at a time."""
-    pieces = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(starts), ROWS_AT_ONCE)]
-    if kernels.direct:
-        return _direct_sums(starts, offset, kernels)
-    if len(pieces) == 1:
-        return _expanded_sums(starts, offset, table)
-    return np.concatenate([_expanded_sums(starts[rows], offset[rows], table) for rows in pieces])
+def triangle_rows(d: int) -> Iterator[tuple[int, slice]]:
+    """Each row of a d x d matrix, and where its part of the upper triangle stands when that is laid out in a line."""
+    stop = 0
+    for k in range(d):
+        start, stop = stop, stop + d - k
+        yield k, slice(start, stop)
 
 
-def _lost(sums: Array) -> np.ndarray:
+def unpack_moments(sums: Array, d: int) -> Array:
+    """The matrices sum p (x - y)(x - y)^T, (m, d, d), of sums that were `curved`."""
+    triangles = sums[:, d + 2 : -1]
+    moments = np.empty((len(sums), d, d))
+    for k, columns in triangle_rows(d):
+        moments[:, k, k:] = moments[:, k:, k] = triangles[:, columns]
+    return moments
+
+
+def _lost(sums: Array, d: int) -> np.ndarray:
     """Rows whose sums overflowed or vanished."""
-    total = sums[:, -3]
+    total = sums[:, d]
     return np.flatnonzero(~(np.isfinite(total) & (total > 0.0)))
 
 
@@ -139,27 +161,6 @@ def nearby_kernels(points: Array, log_density: Array, kernels: ScaledKernels, sl
     return kernels.only(near)
 
 
-def near_weights(points: Array, least: Array, kernels: ScaledKernels) -> Iterator[tuple[np.ndarray, Array, Array]]:
-    """For each point the kernels whose log w - |x - point|^2/2 is above its `least`, e to that less `least`, and their
-    |x - point|^2."""
-    at_once = max(PAIRS_AT_ONCE // len(kernels), 1)
-    for a in range(0, len(points), at_once):
-        for exponents, bound in zip(_exponents(points[a : a + at_once], kernels), least[a : a + at_once], strict=True):
-            near = np.flatnonzero(exponents > bound)
-            exponents = exponents[near]
-            yield near, np.exp(exponents - bound), 2.0 * (kernels.log_weights[near] - exponents)
-
-
-def _exponents(points: Array, kernels: ScaledKernels) -> Array:
-    """log w - |x - point|^2/2 for each point and kernel."""
-    if kernels.direct:
-        squares = np.stack([np.einsum("ij,ij->i", gaps, gaps) for gaps in (kernels.x - point for point in points)])
-        return kernels.log_weights - 0.5 * squares
-    augmented = np.column_stack([np.ones(len(points)), points, -0.5 * np.einsum("ij,ij->i", points, points)])
-    exponents: Array = augmented @ kernels.table[:, :-1].T
-    return exponents
-
-
 def add_sums(one: Array, other: Array) -> Array:
     """Add sums over two disjoint sets of kernels, whose offsets may differ."""
     if np.array_equal(one[:, -1], other[:, -1]):
@@ -184,16 +185,17 @@ def _scratch(rows: int, columns: int, dtype: np.dtype[Any]) -> np.ndarray:
     return memory.reshape(rows, columns)
 
 
-def _expanded_sums(starts: Array, offset: Array, table: np.ndarray) -> Array:
+def _expanded_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse: bool, curved: bool) -> Array:
     """The two products; the sums about the origin are moved to the start points at the end."""
     m, d = starts.shape
+    table = kernels.single if coarse and kernels.single is not None else kernels.table
     squares = np.einsum("ij,ij->i", starts, starts)
     augmented = np.empty((m, d + 2), dtype=table.dtype)
     augmented[:, 0] = 1.0
     augmented[:, 1 : d + 1] = starts
     augmented[:, d + 1] = -0.5 * squares - offset
-    about_origin = np.zeros((m, d + 2))
-    out = np.empty((m, d + 3))
+    about_origin = np.zeros((m, d + 2 + (d * (d + 1) // 2 if curved else 0)))
+    out = np.empty((m, about_origin.shape[1] + 1))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         width = PAIRS_AT_ONCE // m
         for a in range(0, len(table), width):
@@ -201,21 +203,30 @@ def _expanded_sums(starts: Array, offset: Array, table: np.ndarray) -> Array:
             p = _scratch(m, len(tile), table.dtype)
             np.matmul(augmented, tile[:, :-1].T, out=p)
             np.exp(p, out=p)
-            about_origin += p @ tile[:, 1:]
-        total = about_origin[:, d]
-        out[:, :d] = about_origin[:, :d] - total[:, None] * starts
-        out[:, d] = total
-        cross = np.einsum("ij,ij->i", starts, about_origin[:, :d])
-        out[:, d + 1] = about_origin[:, d + 1] - 2.0 * cross + squares * total
-    out[:, d + 2] = offset
+            about_origin[:, : d + 2] += p @ tile[:, 1:]
+            if curved:
+                about_origin[:, d + 2 :] += p @ kernels.products[a : a + width]
+        first, total = about_origin[:, :d], about_origin[:, [d]]
+        out[:, :d] = first - total * starts
+        out[:, d] = total[:, 0]
+        cross = np.einsum("ij,ij->i", starts, first)
+        out[:, d + 1] = about_origin[:, d + 1] - 2.0 * cross + squares * total[:, 0]
+        if curved:
+            out[:, d + 2 : -1] = about_origin[:, d + 2 :]
+            for k, columns in triangle_rows(d):
+                moved = starts[:, [k]] * first[:, k:]
+                moved += out[:, [k]] * starts[:, k:]
+                out[:, d + 2 : -1][:, columns] -= moved
+    out[:, -1] = offset
     return out
 
 
-def _direct_sums(starts: Array, offset: Array, kernels: ScaledKernels) -> Array:
+def _direct_sums(starts: Array, offset: Array, kernels: ScaledKernels, curved: bool) -> Array:
     """The same from plain differences, a start point at a time: slow, and exact far from the origin."""
     m, d = starts.shape
-    out = np.empty((m, d + 3))
-    out[:, d + 2] = offset
+    upper = np.triu_indices(d)
+    out = np.empty((m, d + 3 + (len(upper[0]) if curved else 0)))
+    out[:, -1] = offset
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for row, start in enumerate(starts):
             differences = kernels.x - start
@@ -225,6 +236,10 @@ def _direct_sums(starts: Array, offset: Array, kernels: ScaledKernels) -> Array:
             out[row, :d] = p @ differences
             out[row, d] = p.sum()
             out[row, d + 1] = p @ squares
+            if curved:
+                heavy = p > NEGLIGIBLE
+                close = differences[heavy] * np.sqrt(p[heavy])[:, None]
+                out[row, d + 2 : -1] = (close.T @ close)[upper]
     return out
 
 

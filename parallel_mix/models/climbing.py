@@ -8,7 +8,7 @@ workers become free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -20,18 +20,15 @@ from parallel_mix.errors import TaskError
 from parallel_mix.kernels.density import Array, add_sums, kernel_sums
 from parallel_mix.kernels.locality import neighbours
 from parallel_mix.kernels.modal_em import Ascents, ascend
-from parallel_mix.kernels.saddle import rising_directions, second_moments
 from parallel_mix.models.points import Points
 
-PAIRS_A_BLOCK = 1_000_000
+PAIRS_A_BLOCK = 2_000_000
 LEAST_PAIRS = 65_536
 STREAMS = 2
 ROWS_FOR_A_BLOCK = 2_500
 SMALL_WAVE = 64
 KERNEL_BLOCK = 256
 MOST_KERNEL_BLOCKS = 256
-MOMENT_POINTS = 16
-MOMENTS_A_SUM = 8_192
 
 
 @dataclass
@@ -127,22 +124,16 @@ def ascend_block(points: Points, task: tuple[Ascents, int], sigma: float) -> Asc
 
 
 def sums_of_block(
-    points: Points, block: tuple[int, int], sigma: float, at: Array, log_density: Array, coarse: np.ndarray
-) -> Array:
-    """Approach I: partial sums of one block of kernels for all points that still move."""
-    return kernel_sums(at, log_density, points.kernels(sigma, *block), coarse)
+    points: Points, block: tuple[int, int], sigma: float, turns: list[tuple[Array, Array, bool, bool]]
+) -> list[Array]:
+    """Approach I: partial sums of one block of kernels for all points that still move, kind by kind."""
+    kernels = points.kernels(sigma, *block)
+    return [kernel_sums(at, log_density, kernels, *kind) for at, log_density, *kind in turns]
 
 
-def moments_of_block(
-    points: Points, block: tuple[int, int], sigma: float, at: Array, log_density: Array, bound: bool
-) -> Array:
-    """Approach I: second moments of p about some points, over one block of kernels."""
-    return second_moments(at, log_density, points.kernels(sigma, *block), bound)
-
-
-def saddles_at(points: Points, task: tuple[Array, Array], sigma: float, bound: bool) -> tuple[np.ndarray, Array]:
-    """Approach II: which of some points are saddles, and the direction to leave each by."""
-    return rising_directions(second_moments(*task, points.kernels(sigma), bound), bound)
+def add_turns(some: list[Array], others: list[Array]) -> list[Array]:
+    """Add the sums of two disjoint sets of kernels, kind by kind."""
+    return [add_sums(one, other) for one, other in zip(some, others, strict=True)]
 
 
 # the loops on rank 0
@@ -166,10 +157,11 @@ class BlockTasks:
 def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> Iterator[None]:
     """Approach I; yields after each step of all ascents that still move."""
     blocks = kernel_blocks(n)
-    while (which := np.flatnonzero(ascents.moving)).size:
-        at, log_density, coarse = ascents.points[which], ascents.log_density[which], ascents.coarse[which]
-        kernel = partial(sums_of_block, sigma=sigma, at=at, log_density=log_density, coarse=coarse)
-        ascents.advance(which, backend.map_reduce(kernel, blocks, add_sums))
+    while turns := ascents.turns():
+        at = [(ascents.points[which], ascents.log_density[which], *kind) for which, *kind in turns]
+        kernel = partial(sums_of_block, sigma=sigma, turns=at)
+        for (which, *_), sums in zip(turns, backend.map_reduce(kernel, blocks, add_turns), strict=True):
+            ascents.advance(which, sums)
         yield
 
 
@@ -189,24 +181,3 @@ def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, st
             yield
     except TaskError as error:
         raise error.renumbered(streams.left_before(*origin[error.failure.task][:2])) from None
-
-
-def saddles(
-    backend: Backend, approach: int, n: int, sigma: float, at: Array, log_density: Array, bound: bool = False
-) -> tuple[np.ndarray, Array]:
-    """Which points are saddles, and the direction to leave each by; with `bound`, quickly, which may be saddles."""
-    size = MOMENT_POINTS if approach == 2 else max(MOMENTS_A_SUM // at.shape[1] ** 2, MOMENT_POINTS)
-    parts = [slice(a, a + size) for a in range(0, len(at), size)]
-    tasks = [(at[part], log_density[part]) for part in parts]
-    rising, directions = np.zeros(len(at), dtype=bool), np.zeros_like(at)
-    found: Iterator[tuple[int, Any]]
-    if approach == 2:
-        found = backend.map(partial(saddles_at, sigma=sigma, bound=bound), tasks)
-    else:
-        add: Callable[[Array, Array], Array] = np.add
-        kernels = (partial(moments_of_block, sigma=sigma, at=a, log_density=f, bound=bound) for a, f in tasks)
-        sums = (backend.map_reduce(kernel, kernel_blocks(n), add) for kernel in kernels)
-        found = ((k, rising_directions(moments, bound)) for k, moments in enumerate(sums))
-    for k, (rises, along) in found:
-        rising[parts[k]], directions[parts[k]] = rises, along
-    return rising, directions

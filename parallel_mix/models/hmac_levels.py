@@ -11,18 +11,11 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import merge_ends
-from parallel_mix.kernels.saddle import NUDGE
-from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_steps, saddles
+from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_steps
 from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
 from parallel_mix.models.points import Frame, PointsRecipe, RowSource, measure_frame, passes
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
-
-FEW_PAIRS = 65_536
-"""So many pairs of suspects and kernels are not worth a quick look before the exact one."""
-
-MOST_NUDGES = 10
-"""Rounds of leaving saddles at one level; a start that is still on one then stays there and is listed."""
 
 
 def fit_hmac(
@@ -52,7 +45,6 @@ class _Fit:
         self.levels: list[Level] = []
         self.ascents: Ascents | None = None
         self.streams: Streams | None = None
-        self.nudged = np.zeros(0, dtype=np.int32)  # how often each start of the present level was moved off a saddle
 
     def result(self) -> HmacResult:
         self._restore()
@@ -74,15 +66,10 @@ class _Fit:
         if self.ascents is None:
             starts, log_density = self._starts()
             self.ascents = Ascents.begin(starts / sigma, log_density)
-            self.nudged = np.zeros(len(starts), dtype=np.int32)
-        while True:
-            for _ in self._climb(sigma):
-                self.run.report(self._how_far)
-                self.run.offer(self._state)
-            k, member = merge_ends(self.ascents.points)
-            if not self._leave_saddles(sigma, k, member):
-                break
-        self._finish_level(sigma, k, member)
+        for _ in self._climb(sigma):
+            self.run.report(self._how_far)
+            self.run.offer(self._state)
+        self._finish_level(sigma)
 
     def _starts(self) -> tuple[Array, Array]:
         """Where the ascents of the present level begin, with a lower bound or guess of log f there."""
@@ -102,34 +89,10 @@ class _Fit:
             self.streams = Streams.cut(np.flatnonzero(self.ascents.moving), self.ascents.points, self.n)
         return climb_by_blocks(self.backend, self.n, sigma, self.ascents, self.streams)
 
-    def _leave_saddles(self, sigma: float, k: int, member: np.ndarray) -> bool:
-        """Move the ends that lie on a saddle off it; True where any was moved."""
+    def _finish_level(self, sigma: float) -> None:
         ascents = self.ascents
         assert ascents is not None  # noqa: S101
-        suspects = _highest_ends(member, ascents.log_density)
-        suspects = suspects[ascents.spread[suspects] >= 1.0]
-        if len(suspects) * self.n > FEW_PAIRS:
-            suspects = suspects[self._directions(sigma, suspects, bound=True)[0]]
-        rising, _ = self._directions(sigma, suspects)
-        on_saddle = np.flatnonzero(np.isin(member, member[suspects[rising]]) & (self.nudged < MOST_NUDGES))
-        rising, directions = self._directions(sigma, on_saddle)
-        off = on_saddle[rising]
-        self.nudged[off] += 1
-        ascents.restart(off, ascents.points[off] + NUDGE * directions[rising])
-        self.streams = None
-        return bool(ascents.moving.any())
-
-    def _directions(self, sigma: float, which: np.ndarray, bound: bool = False) -> tuple[np.ndarray, Array]:
-        ascents = self.ascents
-        assert ascents is not None  # noqa: S101
-        if not which.size:
-            return np.zeros(0, dtype=bool), np.zeros((0, ascents.points.shape[1]))
-        at, log_density = ascents.points[which], ascents.log_density[which]
-        return saddles(self.backend, self.settings.approach, self.n, sigma, at, log_density, bound)
-
-    def _finish_level(self, sigma: float, k: int, member: np.ndarray) -> None:
-        ascents = self.ascents
-        assert ascents is not None  # noqa: S101
+        k, member = merge_ends(ascents.points)
         nested = self.settings.nested and bool(self.levels)
         labels = member[self.levels[-1].labels] if nested else member
         best = _highest_ends(member, ascents.log_density)
@@ -138,7 +101,6 @@ class _Fit:
         rank[order] = np.arange(k)
         longest = np.zeros(k, dtype=np.int32)
         np.maximum.at(longest, member, ascents.iterations)
-        met_saddle = self.nudged > 0
         level = Level(
             bandwidth=sigma,
             modes=ascents.points[best[order]] * sigma,
@@ -147,7 +109,7 @@ class _Fit:
             sizes=sizes[order].astype(np.int64),
             iterations=longest[order],
             capped=int(ascents.capped.sum()),
-            boundary=np.flatnonzero(met_saddle[self.levels[-1].labels] if nested else met_saddle),
+            boundary=np.flatnonzero(ascents.unsure[self.levels[-1].labels] if nested else ascents.unsure),
             parent=np.full(k, -1, dtype=np.int32),
         )
         if nested:
@@ -199,7 +161,7 @@ class _Fit:
         for number, level in enumerate(self.levels):
             state |= {f"level{number}/{field.name}": getattr(level, field.name) for field in fields(level)}
         if self.ascents is not None:
-            state |= {**self.ascents.state(), "nudged": self.nudged}
+            state |= self.ascents.state()
         if self.streams is not None:
             state |= self.streams.state()
         return state
@@ -212,8 +174,8 @@ class _Fit:
             kept = {field.name: state[f"level{number}/{field.name}"] for field in fields(Level)}
             scalars = {"bandwidth": float(kept["bandwidth"]), "capped": int(kept["capped"])}
             self.levels.append(Level(**{**kept, **scalars, "unchanged": bool(kept["unchanged"])}))
-        if "nudged" in state:
-            self.ascents, self.nudged = Ascents.from_state(state), state["nudged"]
+        if "ascents/points" in state:
+            self.ascents = Ascents.from_state(state)
         self.streams = Streams.from_state(state)
 
 

@@ -148,8 +148,8 @@ def fit(source, settings, backend, run, frame):
     from parallel_mix.models.points import PointsRecipe, Frame
     import numpy as np
     backend.share(PointsRecipe(source, Frame(np.zeros(8), np.ones(8), 1.0)))
-    from parallel_mix.models.climbing import saddles_at
-    list(backend.map(saddles_at, [1, 2, 3]))
+    from parallel_mix.models.climbing import ascend_block
+    list(backend.map(ascend_block, [1, 2, 3]))
 hmac_levels.fit_hmac = fit
 from parallel_mix.models import points
 points.measure_frame = lambda source, standardize: Frame(None, None, 1.0)

@@ -1,4 +1,4 @@
-"""Ascents: they climb, they end where they should, and jumps change no end."""
+"""Ascents: they climb, and they end where they should."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from parallel_mix.kernels import modal_em
-from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, scale_kernels
+from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, scale_kernels, unpack_moments
 from parallel_mix.kernels.locality import neighbours
 from parallel_mix.kernels.modal_em import Ascents, ascend
 from parallel_mix.kernels.mode_merging import merge_ends
-from parallel_mix.kernels.saddle import rising_directions, second_moments
+from parallel_mix.kernels.newton_finish import Curvature
 from tests.conftest import blobs
 
 
@@ -31,38 +31,46 @@ def test_the_density_never_falls_along_an_ascent(d: int) -> None:
     kernels = kernels_of(X, sigma)
     ascents = Ascents.begin(X / sigma, np.full(400, -np.log(400)))
     before = np.full(400, -np.inf)
-    while (which := np.flatnonzero(ascents.moving)).size:
-        ascents.advance(which, kernel_sums(ascents.points[which], ascents.log_density[which], kernels))
+    while turns := ascents.turns():
+        for which, _, curved in turns:
+            sums = kernel_sums(ascents.points[which], ascents.log_density[which], kernels, curved=curved)
+            ascents.advance(which, sums)
         assert (ascents.log_density >= before - 1e-12).all()
         before = ascents.log_density.copy()
     assert not ascents.capped.any()
 
 
-def test_a_jump_that_lowers_the_density_is_taken_back() -> None:
+def test_an_end_is_no_end_where_a_slow_direction_is_left() -> None:
+    """The ratio of two steps says nothing of a slow direction while fast ones die out: an end 2.7 bandwidths short."""
+    X = np.random.default_rng(180).normal(size=(30, 2)) / 0.34
+    ends = ascend(Ascents.begin(X, np.full(30, -np.log(30))), kernels_of(X, 1.0)).points
+    assert merge_ends(ends)[0] == 6
+
+
+def test_a_newton_finish_that_leads_astray_is_taken_back() -> None:
     ascents = Ascents.begin(np.zeros((1, 2)), np.zeros(1))
-    ascents.points[0] = [5.0, 0.0]
-    ascents.before_jump[0] = [1.0, 0.0]
-    ascents.jumped[0] = True
-    ascents.log_density[0] = -1.0
-    ascents.advance(np.array([0]), np.array([[1.0, 0.0, 1.0, 1.0, -2.0]]))
+    ascents.points[0], ascents.plain[0] = [5.0, 0.0], [1.0, 0.0]
+    ascents.curved[0] = ascents.finishing[0] = True
+    ascents.last_step[0], ascents.log_density[0] = 0.01, -1.0
+    curved_sums = np.array([[0.02, 0.0, 1.0, 0.1, 0.05, 0.0, 0.05, -2.0]])  # twice the step it had before
+    ascents.advance(np.array([0]), curved_sums)
     assert list(ascents.points[0]) == [1.0, 0.0]
+    assert ascents.log_density[0] == -1.0
     assert ascents.moving[0]
-    assert ascents.jump_from[0] > ascents.iterations[0]
+    assert not ascents.curved[0]
 
 
 @pytest.mark.parametrize("d", [2, 8, 40])
-def test_jumps_near_kernels_and_single_precision_change_no_end(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_kernels_and_single_precision_change_no_end(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = blobs(1500, d, 9)
     sigma = 0.35 * np.sqrt(d)
     kernels = kernels_of(X, sigma)
     begin = np.full(1500, -np.log(1500))
     fast = ascend(Ascents.begin(X / sigma, begin), kernels)
-    monkeypatch.setattr(modal_em, "STEADY", 0.0)
-    monkeypatch.setattr(modal_em, "SHORT_STEP", np.inf)
+    monkeypatch.setattr(modal_em, "COARSE_ABOVE", np.inf)
     monkeypatch.setattr(modal_em, "nearby_kernels", lambda points, log_density, kernels, slack: kernels)
     plain = ascend(Ascents.begin(X / sigma, begin), kernels)
-    assert fast.iterations.sum() < plain.iterations.sum()
-    np.testing.assert_allclose(fast.points, plain.points, atol=5e-3)
+    np.testing.assert_allclose(fast.points, plain.points, atol=5e-4)
     assert (merge_ends(fast.points)[1] == merge_ends(plain.points)[1]).all()
 
 
@@ -76,7 +84,7 @@ def test_modes_stay_where_they_are(d: int) -> None:
     for _ in range(200):
         sums = kernel_sums(points, np.full(600, -3.0), kernels)
         points = points + sums[:, :-3] / sums[:, [-3]]
-    assert np.abs(points - ends).max() < 3e-3
+    assert np.abs(points - ends).max() < 2e-4
 
 
 def test_an_ascent_can_be_left_and_taken_up_again() -> None:
@@ -86,7 +94,7 @@ def test_an_ascent_can_be_left_and_taken_up_again() -> None:
     part = ascend(Ascents.begin(X / 0.7, np.full(300, -np.log(300))), kernels, leave=100)
     assert 0 < part.moving.sum() <= 100
     again = Ascents.from_state(part.state())
-    np.testing.assert_allclose(ascend(again, kernels).points, whole.points, atol=2e-3)
+    np.testing.assert_allclose(ascend(again, kernels).points, whole.points, atol=2e-4)
 
 
 def test_the_limit_of_iterations_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,35 +105,52 @@ def test_the_limit_of_iterations_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ascents.capped.any()
 
 
+def curvature_at(points: Array, kernels: ScaledKernels) -> tuple[Array, Curvature]:
+    sums = kernel_sums(points, log_density(points, kernels), kernels, curved=True)
+    d = points.shape[1]
+    step = sums[:, :d] / sums[:, [d]]
+    covariance = unpack_moments(sums, d) / sums[:, d, None, None] - step[:, :, None] * step[:, None, :]
+    return covariance, Curvature.of(step, covariance)
+
+
 def test_a_saddle_is_known_and_left_along_the_rise() -> None:
-    X = np.array([[-1.5, 0.0], [1.5, 0.0]])
-    kernels = kernels_of(X, 1.0)
-    points = np.array([[0.0, 0.0], [-1.4, 0.0]])
-    moments = second_moments(points, log_density(points, kernels), kernels)
-    np.testing.assert_allclose(moments[0, :2], [[2.25, 0], [0, 0]], atol=1e-12)
-    rising, directions = rising_directions(moments)
-    assert list(rising) == [True, False]
-    np.testing.assert_allclose(directions[0], [1, 0], atol=1e-12)
+    kernels = kernels_of(np.array([[-1.5, 0.0], [1.5, 0.0]]), 1.0)
+    covariance, here = curvature_at(np.array([[0.0, 0.0], [-1.4, 0.0]]), kernels)
+    np.testing.assert_allclose(covariance[0], [[2.25, 0], [0, 0]], atol=1e-12)
+    assert list(here.curves_down) == [False, True]
+    np.testing.assert_allclose(here.rising, [[1, 0], [0, 0]], atol=1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 5, 30])
-def test_a_bound_on_the_moments_is_one(d: int) -> None:
-    X = blobs(800, d, 3)
-    kernels = kernels_of(X, 0.5 * np.sqrt(d))
-    at = X[:20] / (0.5 * np.sqrt(d))
-    exact, bound = (second_moments(at, log_density(at, kernels), kernels, b)[:, :d] for b in (False, True))
-    excess = np.linalg.eigvalsh(bound - exact)
-    assert excess.min() > -1e-9
-    assert excess.max() < 0.8
-    assert excess.max() > 0.0
+@pytest.mark.parametrize(("rows", "d"), [(1, 1), (20, 1), (20, 5), (3, 30), (20, 30), (300, 3)])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
+def test_second_moments_are_those_of_the_definition(rows: int, d: int, offset: float) -> None:
+    X = blobs(800, d, 3) + offset
+    sigma = 0.5 * np.sqrt(d)
+    kernels = kernels_of(X, sigma)
+    at = X[:rows] / sigma
+    covariance, _ = curvature_at(at, kernels)
+    for k in range(rows):
+        gaps = X / sigma - at[k]
+        p = np.exp(-(gaps**2).sum(axis=1) / 2)
+        mean = p @ gaps / p.sum()
+        np.testing.assert_allclose(covariance[k], (gaps - mean).T * p @ (gaps - mean) / p.sum(), atol=2e-6)
 
 
 def test_a_drift_decides_which_way_a_saddle_is_left() -> None:
-    X = np.array([[-1.5, 0.0], [1.5, 0.0]])
-    kernels = kernels_of(X, 1.0)
-    points = np.array([[-1e-6, 0.0], [1e-6, 0.0]])
-    _, directions = rising_directions(second_moments(points, log_density(points, kernels), kernels))
-    np.testing.assert_allclose(directions, [[-1, 0], [1, 0]], atol=1e-9)
+    kernels = kernels_of(np.array([[-1.5, 0.0], [1.5, 0.0]]), 1.0)
+    _, here = curvature_at(np.array([[-1e-6, 0.0], [1e-6, 0.0]]), kernels)
+    np.testing.assert_allclose(here.rising, [[-1, 0], [1, 0]], atol=1e-9)
+
+
+def test_newtons_step_leads_to_the_mode_where_the_density_is_a_parabola() -> None:
+    r = np.random.default_rng(3)
+    mixing = r.normal(size=(6, 4, 4))
+    covariance = np.array([a @ a.T / (1.0 + np.linalg.norm(a @ a.T, 2)) for a in mixing])
+    way = r.normal(size=(6, 4)) * 1e-3
+    step = np.array([(np.eye(4) - c) @ w for c, w in zip(covariance, way, strict=True)])
+    here = Curvature.of(step, covariance)
+    assert here.curves_down.all()
+    np.testing.assert_allclose(here.newton, way, rtol=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 100])
