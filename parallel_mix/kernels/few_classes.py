@@ -98,7 +98,7 @@ def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, 
     at = 0
     for count in counts:
         medoids = medoids_of_few(E, w, Q, steps, drawn(numbers, len(rows), min(count, len(rows))))
-        sums = nearest_sums(block, medoids, w)[1]
+        sums = nearest_sums(block, medoids, w, np.ones(len(w)))[1]
         for j in range(len(medoids)):
             table[0, at], table[1, at] = count, rows[medoids[j]]
             for field in range(len(sums)):

@@ -4,11 +4,13 @@
     b_j = lambda u_j / s + (1 - lambda) u / s,    lambda = |I_j| / (|I_j| + 1)      s: `gamma_shape`
 
 u_j is the mean squared distance to centroid j, u that of all clusters. The centroid itself is not counted in I_j, nor
-are points that lie on it (zeros); clusters of fewer than three points, and those with nothing but zeros, are left out
+are points that lie on it (zeros). |I_j| counts points, whatever their weights: these are only compared with each other,
+so that their unit has no say. Clusters of fewer than three points, and those with nothing but zeros, are left out
 of the estimation and get lambda = 0. The density's s is rounded to s* (a whole dimension 2 s*), b is that of the
 unrounded s.
 
-paper <-> code    |I_j| <-> counts    u_j <-> means    omega_j <-> sizes / their sum    -sum log(u_i / u_j) <-> spreads
+paper <-> code    |I_j| <-> counted    W_j <-> counts / their sum    u_j <-> means    omega_j <-> sizes / their sum
+                  -sum log(u_i / u_j) <-> spreads
 """
 
 from __future__ import annotations
@@ -25,30 +27,31 @@ from parallel_mix.kernels.gamma_shape import solve_shape, spread_of_logs, whole_
 LEAST_POINTS = 3
 LEAST_TOLD = 5
 SHAPES = ("common", "class", "grouped")
-FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros")
+FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros", "counted")
 
 
 @njit(cache=True, nogil=True)
-def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array) -> Array:
-    """Of each cluster the `FIELDS`, as `ClusterSums` has them."""
+def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array, stands_for: Array) -> Array:
+    """Of each cluster the `FIELDS`, as `ClusterSums` has them; a point has a weight and stands for so many points."""
     k = len(medoids)
-    found, counted = np.zeros((len(FIELDS), k)), u > 0
-    sizes, counts, means, spreads, points, zeros = found
+    found, is_counted = np.zeros((len(FIELDS), k)), u > 0
+    sizes, counts, means, spreads, points, zeros, counted = found
     for j in range(k):
-        counted[medoids[j]] = False
+        is_counted[medoids[j]] = False
     for i in range(len(u)):
         j = labels[i]
         sizes[j] += w[i]
         points[j] += 1
-        if counted[i]:
+        if is_counted[i]:
             counts[j] += w[i]
+            counted[j] += stands_for[i]
             means[j] += w[i] * u[i]
         elif medoids[j] != i:
             zeros[j] += 1
     for j in range(k):
         means[j] = means[j] / counts[j] if counts[j] > 0 else 0.0
     for i in range(len(u)):
-        if counted[i] and means[labels[i]] > 0:
+        if is_counted[i] and means[labels[i]] > 0:
             spreads[labels[i]] -= w[i] * np.log(u[i] / means[labels[i]])
     for j in range(k):
         spreads[j] = max(spreads[j], 0.0)
@@ -56,7 +59,7 @@ def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array
 
 
 @njit(cache=True, nogil=True)
-def nearest_sums(D: Array, medoids: np.ndarray, w: Array) -> tuple[np.ndarray, Array]:
+def nearest_sums(D: Array, medoids: np.ndarray, w: Array, stands_for: Array) -> tuple[np.ndarray, Array]:
     """The nearest medoid of each point, a medoid's being itself, and `sums_of_clusters` of these clusters."""
     labels, u = np.empty(len(D), np.int64), np.empty(len(D))
     for i in range(len(D)):
@@ -69,7 +72,7 @@ def nearest_sums(D: Array, medoids: np.ndarray, w: Array) -> tuple[np.ndarray, A
         labels[medoids[j]] = j
     for i in range(len(D)):
         u[i] = np.float64(D[i, medoids[labels[i]]]) ** 2
-    return labels, sums_of_clusters(u, labels, medoids, w)
+    return labels, sums_of_clusters(u, labels, medoids, w, stands_for)
 
 
 @njit(cache=True, nogil=True)
@@ -126,7 +129,7 @@ class ClusterSums:
 
     @property
     def counts(self) -> Array:
-        """|I_j|: distances that are counted, or their weights."""
+        """Weights of the distances that are counted."""
         return np.asarray(self.table[1])
 
     @property
@@ -148,6 +151,11 @@ class ClusterSums:
     def zeros(self) -> np.ndarray:
         """Points that lie on the centroid."""
         return np.asarray(self.table[5], dtype=np.int64)
+
+    @property
+    def counted(self) -> Array:
+        """|I_j|: distances that are counted, or the points that they stand for."""
+        return np.asarray(self.table[6])
 
     @property
     def taken(self) -> np.ndarray:
@@ -184,7 +192,7 @@ def pooled(table: Array, taken: np.ndarray, together: np.ndarray, groups: int) -
     n = np.zeros(groups)
     for j in range(len(together)):
         if taken[j]:
-            _, count, mean, spread, points, zeros = table[:, j]
+            _, count, mean, spread, points, zeros, _ = table[:, j]
             group = together[j]
             found[0, group] += points - 1.0 - zeros
             found[1, group] += spread
@@ -210,11 +218,11 @@ def scales(
     """s and b of each cluster, b shrunk; the fallback where too few points tell anything."""
     s, b = shapes[together], np.empty(len(together))
     for j in range(len(together)):
-        group, count = together[j], table[1, j]
+        group, counted = together[j], table[6, j]
         if told[group] < 2:
             b[j] = fallback[classes[j]]
             continue
-        part = count / (count + 1.0) if taken[j] else 0.0
+        part = counted / (counted + 1.0) if taken[j] else 0.0
         b[j] = (part * table[2, j] + (1.0 - part) * mean[group]) / s[j]
     return s, b
 
@@ -229,11 +237,11 @@ def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
     used = np.flatnonzero(sums.taken & (sums.points - 1 - sums.zeros >= LEAST_TOLD))
     if not len(used):
         return np.zeros(len(sums.classes), dtype=np.int64)
-    counts, spreads = sums.counts[used], sums.spreads[used]
+    counts, spreads, counted = sums.counts[used], sums.spreads[used], sums.counted[used]
     of_all = spreads.sum() / counts.sum()
-    x = np.log([solve_shape(c) for c in (spreads + of_all) / (counts + 1.0)])
+    x = np.log([solve_shape(c) for c in (counted * spreads / counts + of_all) / (counted + 1.0)])
     order = np.argsort(x, kind="stable")
-    x, w = x[order], sums.counts[used][order]
+    x, w = x[order], (counts / counts.sum())[order]
     n, most = len(x), min(groups, len(x))
     W, S, Q = (np.concatenate([[0.0], np.cumsum(values)]) for values in (w, w * x, w * x * x))
 
@@ -254,13 +262,14 @@ def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
     return found
 
 
-def kernel_parameters(u: Array, fallback: float, shape: float | None = None) -> tuple[float, float]:
-    """s (unless given) and b of Kernel HLM, from squared distances to the nearest of the same class, but zeros."""
-    u = u[u > 0]
+def kernel_parameters(u: Array, w: Array, fallback: float, shape: float | None = None) -> tuple[float, float]:
+    """s (unless given) and b of Kernel HLM: equation (4) with one cluster, from squared distances of weights w to the
+    nearest of the same class, but zeros."""
+    u, w = u[u > 0], w[u > 0]
     if len(u) < 2:
         return shape or 0.5, fallback
-    s = shape or solve_shape(spread_of_logs(u) / len(u))
-    return s, float(u.mean()) / s
+    s = shape or solve_shape(spread_of_logs(u, w) / float(w.sum()))
+    return s, float(w @ u) / float(w.sum()) / s
 
 
 def log_densities(squares: Array, b: Array, s: Array, log_weights: Array, classes: np.ndarray, count: int) -> Array:

@@ -57,7 +57,8 @@ NO_STEP = 1e-10
 """A step this small, in bandwidths (or a few roundings of the coordinates), is none."""
 ROUNDINGS = 8 * float(np.finfo(float).eps)
 
-MAX_ITERATIONS = 10_000
+MAX_ITERATIONS = 100_000
+"""A slow passage between two places that were a mode and a saddle at a smaller bandwidth takes some ten thousand."""
 
 MOMENTS_AT_ONCE = 1_048_576
 """Numbers in the second moments of ascents that go on together."""

@@ -119,7 +119,7 @@ def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> lis
     found: list[Arrays] = [{"rows": own, "clusters": table[:, a:b], "spare": square} for own, (a, b), square in values]
     if KERNEL in parts[0].counts:
         for part in found:
-            part |= to_nearest(data.within(part["rows"]))
+            part |= to_nearest(data.within(part["rows"]), data.w[part["rows"]])
     return found
 
 
@@ -139,24 +139,24 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
         if settings.clustering == "ward":
             labels = labels_by(group, "ward", medoids)
             u = np.asarray(D[np.arange(len(rows)), medoids[labels]], dtype=np.float64) ** 2
-            sums = sums_of_clusters(u, labels, medoids, group.w)
+            sums = sums_of_clusters(u, labels, medoids, group.w, np.ones(len(rows)))
         else:
-            sums = nearest_sums(D, medoids, group.w)[1]
+            sums = nearest_sums(D, medoids, group.w, np.ones(len(rows)))[1]
         clusters.append(as_clusters(count, rows[medoids], sums))
     found["clusters"] = np.concatenate(clusters, axis=1) if clusters else NO_CLUSTERS
     if KERNEL in part.counts:
-        found |= to_nearest(D)
+        found |= to_nearest(D, group.w)
     found["spare"] = mean_square(D)
     return found
 
 
-def to_nearest(D: Array) -> Arrays:
-    """Squared distances to the nearest of the same class, where there are any."""
+def to_nearest(D: Array, w: Array) -> Arrays:
+    """The rows' weights, and squared distances to the nearest of the same class, where there are any."""
     if len(D) < 2:
-        return {}
+        return {"w": w}
     apart = D.astype(np.float64)
     np.fill_diagonal(apart, np.inf)
-    return {"nearest": apart.min(axis=1) ** 2}
+    return {"w": w, "nearest": apart.min(axis=1) ** 2}
 
 
 def wrong_in_fold(data: HlmData, task: tuple[int, list[HlmModel]]) -> Array:
@@ -286,7 +286,7 @@ def warm_up() -> None:
     distance_groups.warm_up()
     D, y = 1.0 - np.eye(4), np.array([0, 0, 1, 1])
     candidate_models(D, y, (1, 2), HlmSettings((1, 2), restarts=2))
-    nearest_sums(D, drawn(np.zeros((1, 1)), 1, 1)[0], np.ones(4))
+    nearest_sums(D, drawn(np.zeros((1, 1)), 1, 1)[0], np.ones(4), np.ones(4))
     mean_square(D)
 
 

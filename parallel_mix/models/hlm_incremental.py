@@ -155,10 +155,10 @@ def regroup(
         medoids = best_of_lowest(Group(np.ascontiguousarray(inner.T), w), settings.clustering, k, numbers)
     if reassign:
         places, mass, rows = chosen[medoids], known.mass, known.rows
-        labels, sums = nearest_sums(known.D, places, np.ones(len(rows)))
+        labels, sums = nearest_sums(known.D, places, np.ones(len(rows)), np.ones(len(rows)))
     else:
         places, mass, rows = medoids, stands_for, known.rows[chosen]
-        labels, sums = nearest_sums(inner, places, w)
+        labels, sums = nearest_sums(inner, places, w, stands_for)
     clusters = as_clusters(components, rows[places], sums)
     return {"clusters": clusters, "rows": rows, "labels": labels, "mass": mass, "spare": mean_square(inner)}
 

@@ -80,12 +80,13 @@ def kernel_model(parts: Sequence[Arrays], totals: Array, rows: int, settings: Hl
     """Kernel HLM of all classes from their parts."""
     spare = np.array([part["spare"] for part in parts])
     of_class = [part["rows"] for part in parts]
-    nearest = np.concatenate([part["nearest"] for part in parts if "nearest" in part] or [np.empty(0)])
-    s, b = kernel_parameters(nearest, float(filled(spare).mean()), settings.kernel_shape)
+    some = [part for part in parts if "nearest" in part]
+    nearest, w = (np.concatenate([part[name] for part in some] or [np.empty(0)]) for name in ("nearest", "w"))
+    s, b = kernel_parameters(nearest, w, float(filled(spare).mean()), settings.kernel_shape)
     b = settings.kernel_scale or b
     m = sum(map(len, of_class))
     classes = np.repeat(np.arange(len(parts)), [len(one) for one in of_class])
-    weights = np.concatenate([np.full(len(one), 1.0 / max(len(one), 1)) for one in of_class])
+    weights = np.concatenate([part["w"] / part["w"].sum() if len(part["rows"]) else np.empty(0) for part in parts])
     scales = np.full(m, b), np.full(m, whole_dimension(s)), np.full(m, s)
     known = KERNEL, np.concatenate(of_class), classes, None, totals, spare, rows
     return HlmModel(*known, totals / totals.sum(), weights, *scales)

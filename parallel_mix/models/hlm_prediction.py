@@ -30,6 +30,8 @@ def model_from_tree(tree: dict[str, Any]) -> HlmModel:
     """A model as it was stored."""
     parts = tree["components"]
     centroids, classes = parts["centroids"], parts["classes"]
+    if "points" in parts:  # models of before did not keep what follows from these
+        parts = {"counted": parts["points"] - 1.0 - parts["zeros"]} | parts
     table = np.array([parts[name] for name in FIELDS], dtype=np.float64) if FIELDS[0] in parts else None
     sums = None if table is None else ClusterSums(classes, table)
     known = int(tree["@components"]), centroids, classes, sums, tree["totals"], tree["spare"], int(tree["@rows"])

@@ -24,7 +24,7 @@ NO = np.array([1.0, 1.0])
 
 def sums_of(number: int, u: np.ndarray, labels: np.ndarray, medoids: Any, w: np.ndarray | None = None) -> ClusterSums:
     """Of the clusters of one class."""
-    table = sums_of_clusters(u, labels, np.asarray(medoids), np.ones(len(u)) if w is None else w)
+    table = sums_of_clusters(u, labels, np.asarray(medoids), np.ones(len(u)) if w is None else w, np.ones(len(u)))
     return ClusterSums(np.full(len(medoids), number), table)
 
 
@@ -86,7 +86,7 @@ def test_too_few_to_estimate_by() -> None:
     sums = sums_of(1, np.array([0.0, 0.0, 0.0]), np.zeros(3, dtype=int), np.array([0]))
     found = estimate(sums, np.array([7.0, 9.0]))
     assert (found.s[0], found.b[0]) == (0.5, 9.0)
-    assert kernel_parameters(np.array([0.0, 0.0, 3.0]), 4.0) == (0.5, 4.0)
+    assert kernel_parameters(np.array([0.0, 0.0, 3.0]), np.ones(3), 4.0) == (0.5, 4.0)
     equal = sums_of(0, np.array([0.0, 2.0, 2.0, 2.0]), np.zeros(4, dtype=int), np.array([0]))
     assert np.isfinite(estimate(equal, NO).b).all()
 

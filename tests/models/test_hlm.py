@@ -29,30 +29,45 @@ def fit(D: np.ndarray, y: np.ndarray, *counts: int, w: np.ndarray | None = None,
         return fit_hlm(HeldSquare(D), y, HlmSettings(counts, **more), backend, w=w)  # type: ignore[arg-type]
 
 
-def plain_kernel_hlm(D: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Section 3.2, line by line."""
-    u = []
+def plain_kernel_hlm(D: np.ndarray, y: np.ndarray, new: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Section 3.2, line by line, with equation (4)'s weights."""
+    u, v = [], []
     for i in range(len(y)):
         near = min(D[i, j] for j in range(len(y)) if j != i and y[j] == y[i]) ** 2
-        u += [near] if near > 0 else []
-    c = np.log(np.mean(u)) - np.mean(np.log(u))
+        if near > 0:
+            u.append(near)
+            v.append(w[i])
+    c = np.log(np.average(u, weights=v)) - np.average(np.log(u), weights=v)
     s = brentq(lambda s: np.log(s) - digamma(s) - c, 1e-6, 1e6)
-    b = np.mean(u) / s
+    b = np.average(u, weights=v) / s
     whole = max(np.floor(2 * s + 0.5) / 2, 0.5)
     found = []
     for row in new:
         kernel = (np.pi * b) ** -whole * np.exp(-(row**2) / b)
-        densities = [np.mean(y == k) * np.mean(kernel[y == k]) for k in range(y.max() + 1)]
+        densities = [(w * kernel)[y == k].sum() / w.sum() for k in range(y.max() + 1)]
         found.append(np.array(densities) / sum(densities))
     return np.array(found)
 
 
-def test_kernel_hlm_is_the_plain_one() -> None:
+@pytest.mark.parametrize("w", [np.ones(240), np.random.default_rng(5).uniform(0.2, 5.0, 240)])
+def test_kernel_hlm_is_the_plain_one(w: np.ndarray) -> None:
     train, test = np.arange(240) % 5 != 0, np.arange(240) % 5 == 0
-    model = fit(D[np.ix_(train, train)], Y[train], KERNEL).model
+    model = fit(D[np.ix_(train, train)], Y[train], KERNEL, w=w[train]).model
     new = D[np.ix_(test, train)]
-    expected = plain_kernel_hlm(D[np.ix_(train, train)], Y[train], new)
+    expected = plain_kernel_hlm(D[np.ix_(train, train)], Y[train], new, w[train])
     np.testing.assert_allclose(model.posteriors(new[:, model.centroids]), expected, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("shape", ["common", "class", "grouped"])
+@pytest.mark.parametrize("counts", [(KERNEL,), (4,), (1, 3, KERNEL)])
+def test_the_unit_of_the_weights_has_no_say(shape: str, counts: tuple[int, ...]) -> None:
+    w = np.random.default_rng(6).uniform(0.2, 5.0, 240)
+    models = [fit(D, Y, *counts, w=w * unit, shape=shape).model for unit in (1.0, 1e-3, 777.0)]
+    models += [fit(D, Y, *counts, shape=shape).model, fit(D, Y, *counts, w=np.full(240, 0.3), shape=shape).model]
+    for one, other in ((models[0], models[1]), (models[0], models[2]), (models[3], models[4])):
+        np.testing.assert_array_equal(one.centroids, other.centroids)
+        for name in ("b", "s", "estimated", "weights", "prior"):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
 
 
 def test_mixture_hlm_is_the_plain_one() -> None:
