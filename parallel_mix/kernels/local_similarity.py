@@ -25,6 +25,7 @@ Ints = np.ndarray
 MOST_VALUES = 64
 BINS = 20
 EXTREME = 1e-9
+ROUNDING = float(np.finfo(np.float64).eps)
 MOST_LAMBDA = 1e3
 STEPS = 200
 
@@ -49,24 +50,35 @@ def bins_of(S: Array, omega: Array) -> Ints:
 
 @njit(cache=True, nogil=True)
 def centroids_of(S: Array, y: Ints, near: Ints, classes: int) -> Ints:
-    """mu_h of each neighbourhood (rows, classes), -1 where a class has no neighbours; S is that of training points."""
+    """mu_h of each neighbourhood (rows, classes), -1 where a class has no neighbours; S is that of training points.
+
+    Sums that differ by no more than the roundings of their terms are equal: else the order of the neighbours, or the
+    unit of S, would choose among them.
+    """
     m, k = near.shape
     found = np.full((m, classes), -1, np.int64)
+    totals = np.empty(k)
     for row in range(m):
-        best = np.full(classes, -np.inf)
+        best, largest = np.full(classes, -np.inf), np.zeros(classes)
         for p in range(k):
             v = near[row, p]
             h = y[v]
-            total, others = 0.0, 0
+            total, size, others = 0.0, 0.0, 0
             for q in range(k):
                 a = near[row, q]
                 if y[a] == h and a != v:
                     total += S[a, v]
+                    size += abs(S[a, v])
                     others += 1
             if others == 0:
-                total = S[v, v]
-            if total > best[h] or (total == best[h] and v < found[row, h]):
-                best[h], found[row, h] = total, v
+                total, size = S[v, v], abs(S[v, v])
+            totals[p] = total
+            best[h], largest[h] = max(best[h], total), max(largest[h], size)
+        for p in range(k):
+            v = near[row, p]
+            h = y[v]
+            if totals[p] >= best[h] - 2.0 * k * ROUNDING * largest[h] and (found[row, h] < 0 or v < found[row, h]):
+                found[row, h] = v
     return found
 
 

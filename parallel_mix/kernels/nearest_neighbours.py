@@ -63,7 +63,7 @@ def first_largest(scores: Array, prior: Array) -> Ints:
     order = np.lexsort((np.arange(len(prior)), -prior))
     ranked = scores[..., order]
     top = ranked.max(axis=-1, keepdims=True)
-    near = ranked >= top - 1e-12 * np.maximum(np.abs(top), 1.0)
-    near |= ranked == top
+    size = np.abs(np.where(np.isfinite(ranked), ranked, 0.0)).max(axis=-1, keepdims=True)
+    near = (ranked >= top - 1e-12 * size) | (ranked == top)
     chosen: Any = order[near.argmax(axis=-1)]
     return np.asarray(chosen)

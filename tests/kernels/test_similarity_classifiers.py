@@ -243,3 +243,28 @@ def test_values_of_similarities() -> None:
     assert bins_of(np.array([-5.0, 5.0]), omega).tolist() == [0, 19]
     assert similarity_values(np.ones((3, 3))).tolist() == [1.0]
     assert similarity_values(np.ones((3, 3)), bins=4).tolist() == [1.0]
+
+
+def test_sums_that_differ_by_roundings_alone_are_ties() -> None:
+    """Similarities of ten values, as of aural sonar: the local centroid is that of exact sums, whatever S's unit."""
+    r = np.random.default_rng(0)
+    tenths = r.integers(1, 11, (60, 60))
+    tenths = (tenths + tenths.T) // 2
+    y = r.integers(0, 2, 60)
+    near = np.argsort(-tenths + r.random((60, 60)), axis=1)[:, :30].copy()
+    exact = np.full((60, 2), -1)
+    for row, h in np.ndindex(60, 2):
+        of_class = sorted(v for v in near[row] if y[v] == h)
+        totals = [sum(tenths[a, v] for a in of_class if a != v) for v in of_class]
+        if of_class:
+            exact[row, h] = of_class[int(np.argmax(totals))]
+    for unit in (0.1, 1.0, 1e-17, 0.3):
+        for order in (slice(None), slice(None, None, -1)):
+            found = centroids_of(tenths * unit, y, np.ascontiguousarray(near[:, order]), 2)
+            np.testing.assert_array_equal(found, exact)
+
+
+def test_the_unit_of_scores_has_no_say_in_what_is_a_tie() -> None:
+    scores, prior = np.array([[0.1 + 0.2, 0.3, 0.29], [1.0, 2.0, 3.0]]), np.array([0.3, 0.4, 0.3])
+    for unit in (1.0, 1e-15, 1e9):
+        np.testing.assert_array_equal(first_largest(scores * unit, prior), [1, 2])
