@@ -15,10 +15,7 @@ help:
 	@echo "make bench         the figures of benchmarks/RESULTS.md"
 	@echo "make clean         remove what the others made"
 
-# Compiled code is kept beside its file, and knows nothing of changes in the files that this imports.
 install: $(VENV)/.installed
-	@newest=$$(ls -t parallel_mix/kernels/*.py | head -1); \
-	find parallel_mix -name '*.nb[ic]' ! -newer $$newest -delete
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -18,7 +18,7 @@ ROOMS = {
     "evaluate": {"evaluate", "models", "kernels", "backends"},
     "launch": {"launch", "evaluate", "backends", "models", "store"},
 }
-EVERYWHERE = {"errors", "progress", "config", "__version__"}
+EVERYWHERE = {"compile_notice", "errors", "progress", "config", "__version__"}
 ONLY_IN = {
     "mpi4py": "backends",
     "dask": "backends",
@@ -26,6 +26,7 @@ ONLY_IN = {
     "distributed": "backends",
     "h5py": "store",
     "matplotlib": "plots",
+    "numba": "kernels",
 }
 FILES = sorted([*(ROOT / "parallel_mix").rglob("*.py"), *(ROOT / "jobs").glob("*.py")])
 

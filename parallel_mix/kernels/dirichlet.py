@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from parallel_mix.kernels.compiled import compiled
 
 Ints = np.ndarray
 LEAST = 1e-6
@@ -20,7 +21,7 @@ LARGEST = 1e6
 TOLERANCE = 1e-9
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def exceedances(counts: Ints) -> Ints:
     """How many of the values are above t, for t = 0, 1, ... up to the largest."""
     most = 0
@@ -35,7 +36,7 @@ def exceedances(counts: Ints) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def dirichlet_prior(histograms: Ints) -> Any:
     """alpha of histograms (n, r), empty ones skipped; equal small ones where there is none.
 

@@ -7,8 +7,8 @@ but with some dozens of points in a class the steps' own price would be most of 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import FIELDS, mean_square, nearest_sums
 from parallel_mix.kernels.small_substitution import substitute_few, table_of
@@ -18,7 +18,7 @@ Ints = np.ndarray
 HIGHEST = np.int64(2) ** 62
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lowest_few(numbers: Array, k: int) -> Ints:
     """The places of the k lowest numbers, 0 or more, of each row, in rising order."""
     keys, found = numbers.view(np.int64), np.empty((len(numbers), k), np.int64)  # their bits are in the same order
@@ -36,7 +36,7 @@ def lowest_few(numbers: Array, k: int) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def drawn(numbers: Array, n: int, k: int) -> Ints:
     """For each column of numbers (0 to 1) the k of n places that a shuffle by them puts first, in rising order."""
     found, places = np.empty((numbers.shape[1], k), np.int64), np.arange(n)
@@ -52,7 +52,7 @@ def drawn(numbers: Array, n: int, k: int) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def distances_within(D: Array, rows: Ints) -> tuple[Array, Array]:
     """The distances among some rows, and these with candidates in rows."""
     n = len(rows)
@@ -63,7 +63,7 @@ def distances_within(D: Array, rows: Ints) -> tuple[Array, Array]:
     return block, E
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def table_and_steps(E: Array, w: Array) -> tuple[Ints, float]:
     """Weighted distances in steps, and how many steps make one."""
     largest = 0.0
@@ -74,7 +74,7 @@ def table_and_steps(E: Array, w: Array) -> tuple[Ints, float]:
     return table_of(E, w, steps), steps
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, starts: Ints) -> Ints:
     """Medoids of the least loss."""
     if starts.shape[1] == 1:
@@ -83,7 +83,7 @@ def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, starts: Ints) -> I
     return np.sort(starts[np.argmin(substitute_few(Q, starts))])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple[Array, Ints]:
     """The distances among some rows of weights `w`, and their medoids as places; starts have the lowest numbers."""
     block, E = distances_within(D, rows)
@@ -91,7 +91,7 @@ def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple
     return block, medoids_of_few(E, w, Q, steps, lowest_few(numbers, k))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, counts: Ints, table: Array) -> int:
     """Write the clusterings of a class into a table; how many columns that takes."""
     Q, steps = table_and_steps(E, w)
@@ -107,7 +107,7 @@ def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, 
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cluster_classes(
     D: Array, w: Array, order: Ints, ends: Ints, numbers: Array, counts: Ints
 ) -> tuple[Array, Ints, Array]:
@@ -129,7 +129,7 @@ def cluster_classes(
     return table, begins, spare
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def grown_block(D: Array, to_past: Array, among: Array, old: Ints, new: Ints) -> Array:
     """The distances within a class and some new rows: those of `new` rows to all, to `old` ones and among them."""
     n, m = len(old), len(new)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.vertex_substitution import assign, in_steps, only_medoid
 
@@ -20,7 +20,7 @@ MOST_ROUNDS = 1_000
 """Of equal totals two rounds could take turns for ever."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def k_center(E: Array, w: Array, k: int, steps: float) -> Ints:
     """Farthest first."""
     medoids = np.zeros(k, np.int64)
@@ -39,7 +39,7 @@ def k_center(E: Array, w: Array, k: int, steps: float) -> Ints:
     return medoids
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def totals_within(E: Array, w: Array, label: Ints, steps: float) -> Ints:
     """The total distance to each point from its cluster's members."""
     total = np.zeros(len(label), np.int64)
@@ -50,7 +50,7 @@ def totals_within(E: Array, w: Array, label: Ints, steps: float) -> Ints:
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def medoids_of(total: Ints, label: Ints, k: int) -> Ints:
     """Of each cluster the point of the least total."""
     best = np.full(k, -1, np.int64)
@@ -60,7 +60,7 @@ def medoids_of(total: Ints, label: Ints, k: int) -> Ints:
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def alternate(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
     """Rounds from these medoids (changed in place); the loss, in steps."""
     n, k = E.shape[0], len(medoids)

@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.special import logsumexp
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.gamma_shape import solve_shape, spread_of_logs, whole_dimension
 
@@ -30,7 +30,7 @@ SHAPES = ("common", "class", "grouped")
 FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros", "counted")
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array, stands_for: Array) -> Array:
     """Of each cluster the `FIELDS`, as `ClusterSums` has them; a point has a weight and stands for so many points."""
     k = len(medoids)
@@ -58,7 +58,7 @@ def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nearest_sums(D: Array, medoids: np.ndarray, w: Array, stands_for: Array) -> tuple[np.ndarray, Array]:
     """The nearest medoid of each point, a medoid's being itself, and `sums_of_clusters` of these clusters."""
     labels, u = np.empty(len(D), np.int64), np.empty(len(D))
@@ -75,7 +75,7 @@ def nearest_sums(D: Array, medoids: np.ndarray, w: Array, stands_for: Array) -> 
     return labels, sums_of_clusters(u, labels, medoids, w, stands_for)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def first_of_clusters(labels: np.ndarray, mass: Array, order: np.ndarray, most: int) -> tuple[np.ndarray, Array]:
     """The first points, in some order, of each cluster, at most so many, and all of no cluster (-1); in rising order.
 
@@ -95,7 +95,7 @@ def first_of_clusters(labels: np.ndarray, mass: Array, order: np.ndarray, most: 
     return np.flatnonzero(taken), stands_for[taken]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mean_square(D: Array) -> float:
     """Of the distances that are not zero; 0 where all are."""
     total, count = 0.0, 0
@@ -185,7 +185,7 @@ def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: 
     return GammaParameters(b, s, whole_dimension(s), together)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pooled(table: Array, taken: np.ndarray, together: np.ndarray, groups: int) -> Array:
     """Of the clusters of each group that are taken: points told, the side c of the shape's equation, the mean u."""
     found = np.zeros((3, groups))
@@ -204,7 +204,7 @@ def pooled(table: Array, taken: np.ndarray, together: np.ndarray, groups: int) -
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scales(
     table: Array,
     taken: np.ndarray,

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 Ints = np.ndarray
@@ -48,7 +48,7 @@ def bins_of(S: Array, omega: Array) -> Ints:
     return np.searchsorted((omega[1:] + omega[:-1]) / 2.0, S).astype(np.int64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def centroids_of(S: Array, y: Ints, near: Ints, classes: int) -> Ints:
     """mu_h of each neighbourhood (rows, classes), -1 where a class has no neighbours; S is that of training points.
 
@@ -82,7 +82,7 @@ def centroids_of(S: Array, y: Ints, near: Ints, classes: int) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def histograms_to_centroids(place: Ints, y: Ints, near: Ints, centroids: Ints, r: int) -> Ints:
     """Counts of s(z, mu_h), z in N_g: (rows, g, h, r); `place` are places in Omega between training points."""
     m, k = near.shape
@@ -103,7 +103,7 @@ def histograms_to_centroids(place: Ints, y: Ints, near: Ints, centroids: Ints, r
     return counts
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def histograms_of_pairs(place: Ints, y: Ints, near: Ints, classes: int, r: int) -> Ints:
     """Counts of s(z, z'), z in N_g, z' in N_h: (rows, g, h, r)."""
     m, k = near.shape

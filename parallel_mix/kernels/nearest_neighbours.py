@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 Ints = np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def most_similar(S: Array, k: int) -> Ints:
     """Columns of the k largest entries of each row, by falling entry, of equals the lowest column first."""
     m, n = S.shape
@@ -35,7 +35,7 @@ def most_similar(S: Array, k: int) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def votes(near: Ints, y: Ints, prior: Array, ks: Ints) -> Ints:
     """The class with the most of the first k neighbours, for each k (rising) and row.
 

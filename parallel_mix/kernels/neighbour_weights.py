@@ -6,8 +6,8 @@ paper <-> code    s(x, x_i) <-> s (rows, k)    S of the neighbours <-> K (rows, 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 MOST_STEPS = 100_000
@@ -39,7 +39,7 @@ def regression_weights(K: Array, s: Array, ridges: Array) -> Array:
     return np.stack([np.einsum("nij,nj->ni", np.linalg.pinv(K + ridge * eye, rcond=eps), s) for ridge in ridges])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interpolation_weights(K: Array, s: Array, ridge: float) -> Array:
     """w of least 1/2 w'(K + ridge I)w - s'w with w >= 0 and sum w = 1, for each row; K is semidefinite.
 

@@ -11,15 +11,15 @@ sign.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 TOLERANCE = 1e-6
 MOST_SWEEPS = 1_000
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def box_lasso(gram: Array, response: Array, price: float, C: float, a: Array) -> None:
     """Weights (in place, from where they are) by coordinate descent; `response` is X'y."""
     n = len(a)

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.vertex_substitution import best_of, in_steps
 
@@ -29,7 +29,7 @@ FEW, FEW_MEDOIDS = 1024, 32
 LANES = 8
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def table_of(E: Array, w: Array, steps: float) -> Ints:
     """Weighted distances in steps, a candidate a row; points without weight fill a row up to whole lanes."""
     n = len(E)
@@ -40,7 +40,7 @@ def table_of(E: Array, w: Array, steps: float) -> Ints:
     return Q
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: Ints) -> Any:
     """Find the nearest medoids of all points and what each medoid's removal costs; the loss."""
     loss, row, other = np.int64(0), Q[medoids[0]], Q[medoids[1]]
@@ -63,7 +63,7 @@ def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: 
     return loss
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def judge_all(n: int, row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
     """What a candidate (a row) brings: to all exchanges alike (returned), to each (`change`); `part` is room."""
     gain = np.int64(0)
@@ -76,7 +76,7 @@ def judge_all(n: int, row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, 
     return gain
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def same(a: Ints, b: Ints) -> bool:
     """Whether two starts have the same medoids."""
     for i in a:
@@ -88,7 +88,7 @@ def same(a: Ints, b: Ints) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ended_before(medoids: Ints, losses: Ints, r: int, ends: Ints) -> bool:
     """Whether one of the starts `ends` has ended at the medoids of r."""
     found = False
@@ -97,7 +97,7 @@ def ended_before(medoids: Ints, losses: Ints, r: int, ends: Ints) -> bool:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def substitute_few(Q: Ints, medoids: Ints) -> Ints:
     """Exchange medoids (in place, (starts, k), k of 2 or more) until a whole sweep brings nothing; the losses."""
     (n, m), (starts, k), losses = Q.shape, medoids.shape, np.empty(len(medoids), np.int64)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 Ints = np.ndarray
@@ -22,7 +22,7 @@ STEPS_A_POINT = 200
 """At the most: a large C on similarities of large size would take it for ever."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def binary_machine(K: Array, y: Array, C: float, a: Array, G: Array) -> Any:
     """The weights (in `a`, from those that are there, with their gradients G) of y = -1, 1; returns the offset rho."""
     n = len(y)
@@ -73,7 +73,7 @@ def binary_machine(K: Array, y: Array, C: float, a: Array, G: Array) -> Any:
     return total / free if free else (high + low) / 2.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def told_by_machines(K: Array, y: Ints, new: Array, Cs: Array, classes: int) -> Ints:
     """The class that each row's own machine tells, for each C (rising); K (rows, k, k), y (rows, k), new (rows, k)."""
     m, k = y.shape

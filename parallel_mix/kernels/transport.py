@@ -13,8 +13,8 @@ again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 OPTIMAL = 1e-13
@@ -26,7 +26,7 @@ MOST_PIVOTS = 1_000
 Ints = np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def costs_between(v: Array, u: Array, c: Array) -> float:
     """Squared distances of the points of two sets, into c; the largest of them."""
     largest = 0.0
@@ -41,7 +41,7 @@ def costs_between(v: Array, u: Array, c: Array) -> float:
     return largest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def first_tree(c: Array, p: Array, q: Array, parent: Ints, flow: Array, eps: Ints) -> None:
     """Each source gives to the cheapest sinks that still want something; the tree hangs on the last sink."""
     m, n = len(p), len(q)
@@ -89,7 +89,7 @@ def first_tree(c: Array, p: Array, q: Array, parent: Ints, flow: Array, eps: Int
                 hung += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def price(c: Array, m: int, parent: Ints, depth: Ints, potential: Array, stack: Ints) -> None:
     """Potentials of all nodes (c_ij = potential_i + potential_j on the tree) and their depths."""
     nodes = len(parent)
@@ -112,7 +112,7 @@ def price(c: Array, m: int, parent: Ints, depth: Ints, potential: Array, stack: 
             node = below
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pivot(i: int, j: int, m: int, parent: Ints, depth: Ints, flow: Array, eps: Ints) -> None:
     """Let the arc from source i to sink j (both as nodes) into the tree."""
     # Up from both ends to where the ways meet: on i's side flows of sources fall, on j's side those of sinks.
@@ -152,7 +152,7 @@ def pivot(i: int, j: int, m: int, parent: Ints, depth: Ints, flow: Array, eps: I
         above, node, carried, symbols = node, after, its_flow, its_eps
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
     """The cost of the best transport; negative where it was not found."""
     m, n = len(p), len(q)
@@ -188,7 +188,7 @@ def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
     return -1.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def on_a_line(v: Array, p: Array, u: Array, q: Array) -> float:
     """The same for sets of numbers: the lowest of one go to the lowest of the other."""
     order, other = np.argsort(v), np.argsort(u)
@@ -214,7 +214,7 @@ def on_a_line(v: Array, p: Array, u: Array, q: Array) -> float:
             want = q[other[j]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def greedy_cost(c: Array, p: Array, q: Array) -> float:
     """IRM: sum s_ij d_ij; ties by (i, j)."""
     n = c.shape[1]
@@ -231,7 +231,7 @@ def greedy_cost(c: Array, p: Array, q: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def distance(v: Array, p: Array, u: Array, q: Array, greedy: bool) -> float:
     """Between two signatures; negative where it was not found."""
     if v.shape[1] == 1 and not greedy:
@@ -245,7 +245,7 @@ def distance(v: Array, p: Array, u: Array, q: Array, greedy: bool) -> float:
     return float(np.sqrt(found)) if found >= 0.0 else -1.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def signature_tile(
     V: Array, P: Array, spans: Ints, U: Array, Q: Array, other_spans: Ints, greedy: bool, ahead: int, same: bool
 ) -> Array:

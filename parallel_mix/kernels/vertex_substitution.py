@@ -22,8 +22,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 Ints = np.ndarray
@@ -32,7 +32,7 @@ BITS = 61
 SQUARE = 64
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def steps_of(w: Array, largest: float) -> float:
     """How many steps make one: a power of two, so that the sum of all weighted distances fits."""
     if not (largest > 0 and w.sum() > 0):
@@ -40,7 +40,7 @@ def steps_of(w: Array, largest: float) -> float:
     return 2.0 ** min(BITS - math.ceil(math.log2(w.sum()) + math.log2(largest)), 1023)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def is_symmetric(D: Array) -> bool:
     """True where D is its own transpose; looked at in squares that fit the cache."""
     n = len(D)
@@ -53,13 +53,13 @@ def is_symmetric(D: Array) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def in_steps(distance: float, weight: float, steps: float) -> Any:
     """A weighted distance as a whole number."""
     return np.int64(np.rint(np.float64(distance) * weight * steps))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def second_of(near: Array, first: int) -> int:
     """The nearest medoid but one; -1 where there is one only."""
     found = -1
@@ -69,7 +69,7 @@ def second_of(near: Array, first: int) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nearest_two(near: Array, first: Ints, second: Ints) -> None:
     """Nearest and second nearest medoid of each point; of equal ones the first."""
     for i in range(near.shape[0]):
@@ -81,7 +81,7 @@ def nearest_two(near: Array, first: Ints, second: Ints) -> None:
         second[i] = second_of(near[i], best)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
     """The same for good: a medoid is its own, whatever lies on it."""
     nearest_two(near, first, second)
@@ -90,7 +90,7 @@ def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
         second[medoids[j]] = second_of(near[medoids[j]], j)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def weigh(
     near: Array, w: Array, steps: float, first: Ints, second: Ints, d1: Array, d2: Array, q1: Ints, removal: Ints
 ) -> Any:
@@ -109,7 +109,7 @@ def weigh(
     return loss
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, q1: Ints, change: Ints) -> Any:
     """What a candidate at these distances brings: to all exchanges alike (returned), and to each (`change`)."""
     gain = np.int64(0)
@@ -135,7 +135,7 @@ def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array,
     return gain
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def exchange(row: Array, candidate: int, j: int, near: Array, first: Ints, second: Ints) -> None:
     """Let a candidate be medoid j; `row` are its distances."""
     for i in range(len(row)):
@@ -154,7 +154,7 @@ def exchange(row: Array, candidate: int, j: int, near: Array, first: Ints, secon
             second[i] = j
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
     """Exchange medoids (in place, (starts, k)) until a whole sweep brings nothing; the losses, in steps.
 
@@ -198,7 +198,7 @@ def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
     return losses
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def best_of(change: Ints) -> int:
     """The exchange that brings most; of equal ones the first."""
     best = 0
@@ -208,7 +208,7 @@ def best_of(change: Ints) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
     """The same for one medoid: the point of the least total distance."""
     least = np.int64(-1)
@@ -221,7 +221,7 @@ def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
     return least
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def judge_block(near: Array, across: Array, w: Array, steps: float, out: Ints) -> None:
     """What some points (a block) say of some candidates: their part of all the sums that decide an exchange.
 

@@ -11,14 +11,14 @@ by chains of nearest neighbours (n^2 in all). Of equal ones the lowest index.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array
 
 Ints = np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def join_all(D: Array, w: Array) -> tuple[Ints, Array]:
     """All n - 1 joins as pairs of points, one of each cluster, and their heights e; `D` is symmetric."""
     n = D.shape[0]
@@ -60,7 +60,7 @@ def join_all(D: Array, w: Array) -> tuple[Ints, Array]:
     return pairs, heights
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cut_tree(pairs: Ints, heights: Array, k: int) -> Ints:
     """Labels of k clusters: all joins but the k - 1 highest."""
     n = len(heights) + 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from parallel_mix import compile_notice
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.threads import available_cores
 from parallel_mix.backends.usage import Usage, since
@@ -63,6 +64,7 @@ class Job:
         self.selection = selection
         self.output = options.output
         self.progress = Progress(quiet=options.quiet, log_file=options.log_file)
+        compile_notice.say = self.progress.say
         self._began = time.monotonic()
         self._kept: KeptRun | None = None
         self._staged: list[Path] = []
@@ -215,6 +217,9 @@ class Job:
         self.run.finish(how)
         self._kept = None  # what fails from now on does not concern the run
         self.progress.say(f"{self.output} written after {clock(time.monotonic() - self._began)}.")
+        if compile_notice.seconds > 1.0:
+            spent = round(compile_notice.seconds)
+            self.progress.say(f"{plural(spent, 'second')} of it went into compiling, which is not needed again.")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 
+from parallel_mix import compile_notice
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.config import CommonOptions
@@ -36,6 +37,8 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], need
     if options.slurm_workers and options.backend not in (None, "dask"):
         raise InputError("--slurm-workers are Dask workers: leave out --backend, or give --backend dask.")
     name = options.backend or ("dask" if options.slurm_workers else None) or ("mpi" if launched_by_mpi() else "serial")
+    if options.quiet:
+        compile_notice.say = lambda text: None
     stop = StopFlag()
     stop.listen()
     if name == "mpi":
