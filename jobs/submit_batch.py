@@ -31,7 +31,7 @@ class Options(Resources):
 def run(options: Options) -> None:
     """Check every command, then submit them one after the other."""
     from parallel_mix.cli import job_of, options_of
-    from parallel_mix.launch.batch_script import batch_script
+    from parallel_mix.launch.batch_script import asks_for, batch_script
     from parallel_mix.launch.submission import (
         check_inputs,
         check_target,
@@ -50,11 +50,13 @@ def run(options: Options) -> None:
     scripts = [batch_script(stage, options, program, str(folder)) for stage in found]
     outputs = [getattr(command, "output", None) for command in commands]
     refuse_shared_outputs(options.array, outputs)
+    if not options.array:
+        check_inputs(folder, commands)
+    for stage in found:
+        sys.stderr.write(f"parallel-mix: {asks_for(stage, options)}\n")
     if options.dry_run:
         print("\n# --dependency=afterok of the job before:\n".join(scripts), end="")
         return
-    if not options.array:
-        check_inputs(folder, commands)
     done = 0 if options.array else stages_done(commands, folder)
     for output, command in zip(outputs[done:], commands[done:], strict=True):
         if output and not options.array:

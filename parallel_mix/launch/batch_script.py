@@ -11,6 +11,7 @@ from typing import Any
 
 from parallel_mix.config import count, option, positive
 from parallel_mix.errors import InputError
+from parallel_mix.progress import plural
 
 SAFE = re.compile(r"[A-Za-z0-9_.,:+@%/=\-\[\]]+")
 """What may stand in a #SBATCH line, which SLURM cuts into words by rules of its own."""
@@ -117,6 +118,18 @@ def batch_script(
         line,
     ]
     return "\n".join(lines) + "\n"
+
+
+def asks_for(stage: Stage, resources: Resources) -> str:
+    """A sentence on the ranks that a stage asks SLURM for; without a number SLURM starts one on each node."""
+    if not stage.ranks:
+        return f"{stage.command} asks for 1 process."
+    nodes, each = resources.nodes, resources.ntasks_per_node or 1
+    ranks = resources.ntasks or (nodes or 1) * each
+    where = f" on {plural(nodes, 'node')}" if nodes else ""
+    threads = f", each with {plural(resources.cpus_per_task, 'compute thread')}"
+    hint = "" if ranks > 1 else ": --ntasks asks for more"
+    return f"{stage.command} asks for {plural(ranks, 'rank')}{where}{threads}{hint}."
 
 
 def _words(stage: Stage, resources: Resources) -> list[str]:

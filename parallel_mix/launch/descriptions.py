@@ -9,6 +9,7 @@ import numpy as np
 from parallel_mix.evaluate.tables import table_of, told_apart, written
 from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
+from parallel_mix.models.hlm_model import KERNEL
 from parallel_mix.models.hmac_result import HmacResult
 from parallel_mix.models.pairwise import is_known
 from parallel_mix.progress import plural
@@ -79,8 +80,10 @@ def _of_clusters(path: Path) -> list[str]:
 def _of_hlm(path: Path) -> list[str]:
     tree = read_result(path, "hlm")
     parts, names = tree["components"], [str(name, "utf-8") for name in tree["classes"]]
-    count = int(tree["@components"])
-    kind = "Kernel HLM" if count == 0 else f"{plural(count, 'component')} a class"
+    of_class = np.bincount(parts["classes"], minlength=len(names))
+    least, most = of_class[of_class > 0].min(), of_class.max()
+    kind = f"{plural(most, 'component')} a class" if least == most else f"{least} to {most} components a class"
+    kind = "Kernel HLM" if int(tree["@components"]) == KERNEL else kind
     lines = [f"{path}: classifier over distances (HLM), {kind}, fitted on {int(tree['@rows']):,} rows"]
     if "selection" in tree:
         means = 100.0 * np.nanmean(tree["selection"]["errors"], axis=1)

@@ -47,7 +47,8 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_ : (n) labels at the default level, the most persistent clustering.
     default_level_ : its number.
-    levels_ : list of `Level`, each with bandwidth, modes, labels, sizes, parent.
+    levels_ : list of `Level`, each with bandwidth, modes, log_density, labels, sizes, parent; modes and densities are
+        in the units of the data.
     modes_ : (m, d) modes at the default level.
     bandwidths_ : (L) bandwidths.
     result_ : all of it, as it is stored.
@@ -86,12 +87,12 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._source = ArraySource(X.copy(), weight)
         self.result_: HmacResult = self._on_backend(lambda b: fit_hmac(self._source, settings, b, self.run))
         result = self.result_
-        self.levels_ = result.levels
+        self.levels_ = [level.outward(result.frame) for level in result.levels]
         self.bandwidths_ = result.bandwidths
         self.default_level_ = result.default_level
-        chosen = result.levels[result.default_level]
+        chosen = self.levels_[result.default_level]
         self.labels_ = chosen.labels
-        self.modes_ = result.frame.outward(chosen.modes)
+        self.modes_ = chosen.modes
         return self
 
     def predict(self, X: Any, level: int | None = None) -> np.ndarray:

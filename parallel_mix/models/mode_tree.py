@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,29 +19,33 @@ class Level:
     """The clustering at one bandwidth. Modes are numbered by falling size (weight), then density, then lowest row."""
 
     bandwidth: float
-    modes: Array  # (m, d) in the coordinates of the analysis
-    log_density: Array  # (m) log f at the modes
+    modes: Array  # (m, d) in the coordinates of the analysis, or (`outward`) of the data
+    log_density: Array  # (m) at the modes: log of the weighted sum of kernels, or (`outward`) of the density
     labels: np.ndarray  # (n) int32
     sizes: np.ndarray  # (m) rows
     iterations: np.ndarray  # (m) the longest ascent that ended there
     capped: int  # ascents ended by the iteration limit
-    boundary: np.ndarray  # rows whose ascent met a saddle: within rounding of a basin's boundary
+    boundary: np.ndarray  # rows whose ascent came close to a saddle, so that they lie near a watershed
     parent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     unchanged: bool = False
 
+    def outward(self, frame: Frame) -> Level:
+        """The level in the coordinates of the data: its modes, and log densities that belong to them."""
+        return replace(self, modes=frame.outward(self.modes), log_density=self.log_density - self._constant(frame))
+
     def as_tree(self, frame: Frame) -> dict[str, Any]:
         """The level as a store keeps it: without its labels, in the coordinates of the data."""
-        log_density = self.log_density - self._constant(frame)
+        shown = self.outward(frame)
         with np.errstate(over="ignore", under="ignore"):
-            density = np.exp(log_density)
+            density = np.exp(shown.log_density)
         return {
             "@bandwidth": self.bandwidth,
             "@capped": self.capped,
             "@clusters": len(self.sizes),
             "@unchanged": self.unchanged,
-            "modes": frame.outward(self.modes),
+            "modes": shown.modes,
             "density": density,
-            "log_density": log_density,
+            "log_density": shown.log_density,
             "sizes": self.sizes,
             "parent": self.parent,
             "iterations": self.iterations,

@@ -19,6 +19,7 @@ def submit(folder: Path, *words: str, **more: str) -> subprocess.CompletedProces
 
 
 def test_a_dry_run_prints_every_script(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").touch()
     words = [
         "--dry-run",
         "--nodes",
@@ -39,17 +40,44 @@ def test_a_dry_run_prints_every_script(tmp_path: Path) -> None:
     assert done.stdout.count("#!/usr/bin/env bash") == 2
     assert "launch --max-requeue 3 -- hmac a.h5 -o b.h5" in done.stdout
     assert done.stdout.count("--nodes=2") == 1, "convert runs on one core"
+    assert "convert asks for 1 process.\n" in done.stderr
+    assert "hmac asks for 2 ranks on 2 nodes, each with 1 compute thread.\n" in done.stderr
+
+
+def test_a_dry_run_refuses_a_missing_input_of_the_first_command(tmp_path: Path) -> None:
+    words = ["--dry-run", "--", "convert", "none.csv", "-o", "a.h5", "--then", "hmac", "a.h5", "-o", "b.h5"]
+    done = submit(tmp_path, *words)
+    assert done.returncode == 2
+    assert done.stderr == "parallel-mix: none.csv is not there, and no command before makes it.\n"
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "1 rank, each with 1 compute thread: --ntasks asks for more."),
+        (["--ntasks", "6"], "6 ranks, each with 1 compute thread."),
+        (["--nodes", "3", "--ntasks-per-node", "4", "--cpus-per-task", "2"],
+         "12 ranks on 3 nodes, each with 2 compute threads."),
+    ],
+)  # fmt: skip
+def test_a_dry_run_says_how_many_ranks_it_asks_for(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "a.csv").touch()
+    done = submit(tmp_path, "--dry-run", *words, "--", "hmac", "a.csv", "-o", "b.h5")
+    assert done.stderr == f"parallel-mix: hmac asks for {said}\n"
 
 
 def test_dask_workers(tmp_path: Path) -> None:
-    done = submit(tmp_path, "--dry-run", "--dask-workers", "2..16", "--", "hmac", "a.h5", "-o", "b.h5")
-    assert "-- hmac a.h5 -o b.h5 --slurm-workers 2..16" in done.stdout
+    (tmp_path / "a.csv").touch()
+    done = submit(tmp_path, "--dry-run", "--dask-workers", "2..16", "--", "hmac", "a.csv", "-o", "b.h5")
+    assert "-- hmac a.csv -o b.h5 --slurm-workers 2..16" in done.stdout
     assert "--ntasks=1" in done.stdout
 
 
 def test_a_sites_file_gives_the_defaults_and_flags_go_before_it(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").touch()
     (tmp_path / "site.toml").write_text('partition = "p"\naccount = "a"\nsetup = """module load x\nulimit -c 0"""\n')
-    done = submit(tmp_path, "--dry-run", "--account", "b", "--", "hmac", "x.h5", "-o", "y.h5")
+    done = submit(tmp_path, "--dry-run", "--account", "b", "--", "hmac", "x.csv", "-o", "y.h5")
     assert "--partition=p\n" in done.stdout
     assert "--account=b\n" in done.stdout
     assert "\nmodule load x\nulimit -c 0\n" in done.stdout

@@ -49,7 +49,7 @@ def test_the_tree_leads_from_level_to_level(fitted: HMAC) -> None:
 
 
 def test_densities_are_densities(fitted: HMAC) -> None:
-    level = fitted.levels_[5]
+    level = fitted.result_.levels[5]
     sigma, tree = level.bandwidth, level.as_tree(fitted.result_.frame)
     squares = ((tree["modes"][:, None] - X[None]) ** 2).sum(axis=2)
     f = np.exp(-squares / (2 * sigma**2)).mean(axis=1) / (2 * np.pi * sigma**2) ** 1.5
@@ -60,7 +60,7 @@ def test_standardized_modes_and_densities_are_in_data_units() -> None:
     scale = np.array([1.0, 100.0, 0.01])
     plain = HMAC(standardize=True, levels=5).fit(X)
     scaled = HMAC(standardize=True, levels=5).fit(X * scale)
-    one, other = (m.levels_[2].as_tree(m.result_.frame) for m in (plain, scaled))
+    one, other = (m.result_.levels[2].as_tree(m.result_.frame) for m in (plain, scaled))
     np.testing.assert_allclose(one["modes"] * scale, other["modes"], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(one["density"], other["density"] * scale.prod(), rtol=1e-6)
 
@@ -181,3 +181,18 @@ def test_equal_rows_count_once_wherever_clusters_are_counted() -> None:
 def test_nothing_is_called_persistent_that_is_there_at_one_level_only() -> None:
     lines = HMAC(bandwidths=[0.3]).fit(X).result_.summary()
     assert "none stays from one level to the next" in lines[-1]
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_modes_of_levels_are_in_the_units_of_the_data(standardize: bool) -> None:
+    X = np.random.default_rng(4).normal([500.0, -3.0], [20.0, 0.1], (80, 2))
+    model = HMAC(levels=4, standardize=standardize).fit(X)
+    chosen = model.levels_[model.default_level_]
+    np.testing.assert_array_equal(chosen.modes, model.modes_)
+    for level in model.levels_:
+        assert (level.modes >= X.min(axis=0)).all()
+        assert (level.modes <= X.max(axis=0)).all()
+        sigma = level.bandwidth * (X.std(axis=0, ddof=1) if standardize else np.ones(2))
+        gaps = (X - level.modes[0]) / sigma
+        density = np.exp(-(gaps**2).sum(axis=1) / 2).mean() / (2 * np.pi * sigma.prod())
+        assert np.exp(level.log_density[0]) == pytest.approx(density, rel=1e-6)
