@@ -23,12 +23,14 @@ class Options(TableOptions):
 def run(options: Options) -> None:
     """Read, check, write."""
     from parallel_mix.launch.job import check_output
+    from parallel_mix.store.columns import used
     from parallel_mix.store.hdf5_tables import write_table
     from parallel_mix.store.tables import HDF5_ENDINGS, read_table
 
     check_output(options.output, options.force, HDF5_ENDINGS, options.input)
     table = read_table(options.input, options.selection())
     write_table(options.output, table)
+    print("\n".join((*table.notes, used(table.columns, table.X.shape[1]))))
     print(f"{options.output}: {table.X.shape[0]:,} rows, {table.X.shape[1]} columns.")
 
 

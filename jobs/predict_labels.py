@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ def work(options: Options, backend: Backend) -> None:
     from parallel_mix.models.hmac_prediction import predict_hmac
     from parallel_mix.models.hmac_result import HmacResult
     from parallel_mix.store.labels import labels_as_csv
-    from parallel_mix.store.results import check_columns, kind_of, read_data, read_result
+    from parallel_mix.store.results import check_columns, kind_of, read_data, read_names, read_result
     from parallel_mix.store.tables import TEXT_ENDINGS, digest
 
     kind = kind_of(options.model)
@@ -50,7 +50,9 @@ def work(options: Options, backend: Backend) -> None:
         return
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
     known = read_data(options.model)
-    with Job("predict", options, backend, options.selection(), TEXT_ENDINGS) as job:
+    columns = read_names(options.model)[1]
+    selection = replace(options.selection(), model_columns=tuple(columns) if columns else None)
+    with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
         table = job.read(options.input, least_rows=1)
         check_columns(options.model, table, known.X.shape[1])
         level = result.level_number(options.level)

@@ -150,15 +150,16 @@ class TableOptions:
     labels: str | None = option(None, "dataset or column of known classes (kept, not used as data)", metavar="NAME")
     row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
     columns: tuple[str, ...] | None = option(
-        None, "only these columns of numbers, by name or counted from 1", read=names, metavar="A,B,..."
+        None, "only these columns of numbers, by name, counted from 1, or from..to", read=names, metavar="A,B,C..E"
     )
+    drop: tuple[str, ...] | None = option(None, "all columns but these", read=names, metavar="A,B,C..E")
 
     def selection(self, kind: str = "numbers") -> Selection:
         """The same as readers of tables know it."""
         from parallel_mix.store.tables import Selection
 
         weights = getattr(self, "weights", None)
-        return Selection(self.dataset, weights, self.labels, self.row_names, kind, self.columns)
+        return Selection(self.dataset, weights, self.labels, self.row_names, kind, self.columns, self.drop)
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> None:

@@ -130,6 +130,7 @@ def of_table(path: Path, selection: Selection) -> list[str]:
     table = read_table(path, selection)
     n, d = table.X.shape
     lines = [f"{path}: a table of {n:,} rows and {plural(d, 'column')}"]
+    lines += table.notes
     lines += [f"  with {name}" for name in ("w", "y", "rows") if getattr(table, name) is not None]
     lines.append(f"  {'column':<16} {'lowest':>12} {'mean':>12} {'highest':>12} {'sd':>12}")
     for k, column in enumerate(table.X.T[:MOST_COLUMNS]):

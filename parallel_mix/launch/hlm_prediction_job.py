@@ -14,8 +14,9 @@ from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm_prediction import model_from_tree, predict_hlm
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.progress import plural
+from parallel_mix.store.columns import listed
 from parallel_mix.store.labels import labels_as_csv
-from parallel_mix.store.results import read_result
+from parallel_mix.store.results import read_names, read_result
 from parallel_mix.store.stored_matrix import read_sides
 from parallel_mix.store.tables import HDF5_ENDINGS, TEXT_ENDINGS, Selection, Table
 
@@ -32,6 +33,8 @@ def predict_classes(options: Any, backend: Backend) -> None:
         table = job.read(options.input, least_rows=1)
         check_distances(table, all_may_be_zero=True, new=True)
         columns = columns_of(table, tree, options.model)
+        if (rows := read_names(options.model)[0]) is not None:
+            say_ignored(job, table, rows)
         if options.dry_run:
             job.progress.say(f"Would tell {table.count:,} rows by {len(columns):,} components of {len(names)} classes.")
             return
@@ -55,6 +58,14 @@ def names_across(table: Table) -> list[str] | None:
     rows, columns = read_sides(table.path)
     names = (rows if columns is None else columns).rows
     return names if names is not None and len(names) == table.matrix.shape[1] else None
+
+
+def say_ignored(job: Job, table: Table, known: list[str]) -> None:
+    """Name the columns of distances to rows that nobody knows of."""
+    there = set(known)
+    more = [name for name in names_across(table) or [] if name not in there]
+    if more:
+        job.progress.say(f"{table.path}: ignored, as the model does not know these rows: {listed(more)}.")
 
 
 def places_of(names: list[str], path: Path) -> dict[str, int]:

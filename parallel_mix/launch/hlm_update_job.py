@@ -13,7 +13,7 @@ import numpy as np
 from parallel_mix.errors import InputError
 from parallel_mix.launch.clusters_job import check_distances
 from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, past_from_tree, past_tree, tell
-from parallel_mix.launch.hlm_prediction_job import names_across, places_of
+from parallel_mix.launch.hlm_prediction_job import names_across, places_of, say_ignored
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, components_of_batch
 from parallel_mix.models.hlm_incremental import joined_models, regrouped_model
@@ -121,6 +121,7 @@ class HlmUpdate:
                     f"{self.table.path} has no distances to {missing[0]!r} ({len(missing)} of {len(wanted)} needed): "
                     f"give those of new rows to {'the rows the model kept and to ' if wants_past else ''}each other."
                 )
+            say_ignored(self.job, self.table, [*(self.old_rows or []), *new_names])
             D = D[:, [place[name] for name in wanted]]
         past = kept if wants_past else 0
         if D.shape[1] != past + n:

@@ -23,6 +23,7 @@ from parallel_mix.models.squares import HeldSquare, MeanOfBoth, Square
 from parallel_mix.progress import Progress, clock, plural
 from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
+from parallel_mix.store.columns import used
 from parallel_mix.store.hdf5_tables import FileSource, write_table
 from parallel_mix.store.results import data_tree, write_result
 from parallel_mix.store.stored_matrix import (
@@ -33,7 +34,7 @@ from parallel_mix.store.stored_matrix import (
     survey,
     survey_stripe,
 )
-from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
+from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, only_chosen, read_table
 
 KEPT_AS = {"labels": "y", "row_names": "rows", "weights": "w"}
 
@@ -89,7 +90,15 @@ class Job:
         self.progress.say(f"{path}: {found}; {backend.name}, {backend.size} at a time")
         if backend.name == "serial" and backend.size > (cores := available_cores()):
             self.progress.say(f"{backend.size} at a time share {plural(cores, 'core')}: fewer would be faster.")
+        for line in (*table.notes, *self._columns_used(table)):
+            self.progress.say(line)
         return table
+
+    def _columns_used(self, table: Table) -> list[str]:
+        """A line on them, where rows of numbers are compared."""
+        if table.matrix is not None or table.texts is not None or table.offsets is not None:
+            return []
+        return [used(table.columns, table.X.shape[1])]
 
     def _look(self, matrix: Any, path: Path) -> Survey:
         """A look at all entries of a matrix: of a large one that is stored by all workers."""
@@ -127,6 +136,9 @@ class Job:
                     if role is None or (tables and getattr(tables[0], KEPT_AS[role]) is None):
                         raise
                     roles[role] = None
+        names = [table.columns or [] for table in tables]
+        if sorted(names[0]) == sorted(names[1]) and names[0] != names[1] and len(set(names[0])) == len(names[0]):
+            tables[1] = only_chosen(tables[1], Selection(model_columns=tuple(names[0])))
         for number, (a, b) in enumerate(zip(tables[0].columns or [], tables[1].columns or [], strict=False), start=1):
             if a != b:
                 raise InputError(

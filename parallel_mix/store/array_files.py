@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parallel_mix.errors import InputError, UnknownNameError
-from parallel_mix.store.tables import Selection, Table, as_numbers, column_number
+from parallel_mix.store.columns import choose, is_unnamed
+from parallel_mix.store.tables import Selection, Table, as_numbers, without_counting_columns
 
 
 def read_npy(path: Path, selection: Selection) -> Table:
@@ -96,9 +98,11 @@ def read_parquet(path: Path, selection: Selection) -> Table:
             if name not in names:
                 raise UnknownNameError(f"{path} has no column {name!r}; it has {', '.join(names)}.", name)
             chosen[role] = name
-    kept = [name for name in names if name not in chosen.values()]
-    if selection.columns:
-        kept = [names[column_number(name, names, path)] for name in selection.columns]
+    taken = [names.index(name) for name in chosen.values()]
+    choice = choose(names, True, selection, taken, path, [names.index(name) for name in pandas_index(content)])
+    if choice.index and "rows" not in chosen:
+        chosen["rows"] = names[choice.index[0]]
+    kept = [names[k] for k in choice.data]
     columns = [as_numbers(content[name].to_numpy(), f"Column {name!r}", path, selection.kind) for name in kept]
     parts: dict[str, Any] = {}
     if "w" in chosen:
@@ -108,4 +112,13 @@ def read_parquet(path: Path, selection: Selection) -> Table:
     if "rows" in chosen:
         parts["rows"] = [str(value) for value in content[chosen["rows"]].to_pylist()]
     X = np.column_stack(columns) if columns else np.empty((content.num_rows, 0))
-    return Table(np.ascontiguousarray(X), path, columns=kept, **parts)
+    return without_counting_columns(Table(X, path, **parts), choice, names, True, selection)
+
+
+def pandas_index(content: Any) -> list[str]:
+    """The columns that pandas wrote as the index of its table."""
+    try:
+        known = json.loads((content.schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+    except (KeyError, TypeError, ValueError):
+        known = []
+    return [name for name in content.column_names if name in known or is_unnamed(name)]

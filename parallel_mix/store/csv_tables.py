@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.store.tables import MISSING, Array, Selection, Table, category_code, column_number
+from parallel_mix.store.columns import Choice, choose, column_number, is_unnamed
+from parallel_mix.store.tables import (
+    MISSING,
+    Array,
+    Selection,
+    Table,
+    as_names,
+    category_code,
+    without_counting_columns,
+)
 
 SEPARATORS = ",;\t "
 
@@ -32,14 +41,20 @@ def read_csv(path: Path, selection: Selection) -> Table:
     if not body:
         raise InputError(f"{path} has a header and no rows.")
     categories = selection.kind == "categories"
-    kept = [k for k in range(len(names)) if k not in chosen.values()]
-    if selection.columns:
-        kept = [column_number(name, names, path) for name in selection.columns]
+    index = [k for k, name in enumerate(names) if header and is_unnamed(name)]
+    choice = choose(names, header is not None, selection, chosen.values(), path, index)
     if not chosen and not categories:
-        numbers = _fast(body, separator, kept, len(names))
+        wanted = [*choice.data, *choice.index[:1]]
+        numbers = _fast(body, separator, wanted, len(names))
         if numbers is not None:
-            return Table(numbers, path, columns=[header[k] for k in kept] if header else None)
-    return _by_cell(path, body, separator, header, names, chosen, kept, category_code if categories else float)
+            table = Table(numbers[:, : len(choice.data)], path)
+            if choice.index and (numbers[:, -1] == np.round(numbers[:, -1])).all():
+                table.rows = as_names(numbers[:, -1])
+            if table.rows is not None or not choice.index:
+                return without_counting_columns(table, choice, names, header is not None, selection)
+    number = category_code if categories else float
+    table = _by_cell(path, body, separator, names, chosen, choice, number)
+    return without_counting_columns(table, choice, names, header is not None, selection)
 
 
 def lines_of(path: Path, plain: bool = False) -> list[str]:
@@ -98,17 +113,16 @@ def _by_cell(
     path: Path,
     body: list[str],
     separator: str,
-    header: list[str] | None,
     names: list[str],
     chosen: dict[str, int],
-    kept: list[int],
+    choice: Choice,
     number: Callable[[str], float],
 ) -> Table:
     table = [cells_of(line, separator) for line in body]
     for k, cells in enumerate(table):
         if len(cells) != len(names):
             raise InputError(f"Row {k + 1} of {path} has {len(cells)} values, {len(names)} were expected.")
-    numeric = [*kept, *(chosen[role] for role in ("w",) if role in chosen)]
+    numeric = [*choice.data, *(chosen[role] for role in ("w",) if role in chosen)]
     numbers = np.empty((len(table), len(names)))
     for k, cells in enumerate(table):
         for j in numeric:
@@ -129,7 +143,7 @@ def _by_cell(
         extra["w"] = numbers[:, chosen["w"]]
     if "y" in chosen:
         extra["y"] = np.array([cells[chosen["y"]] for cells in table])
-    if "rows" in chosen:
-        extra["rows"] = [cells[chosen["rows"]] for cells in table]
-    columns = [names[k] for k in kept] if header else None
-    return Table(np.ascontiguousarray(numbers[:, kept]), path, columns=columns, **extra)
+    naming = [chosen["rows"]] if "rows" in chosen else choice.index[:1]
+    if naming:
+        extra["rows"] = [cells[naming[0]] for cells in table]
+    return Table(numbers[:, choice.data], path, **extra)

@@ -194,7 +194,7 @@ def survey(matrix: Any, path: Path) -> Survey:
 def read_matrix(path: Path, selection: Selection, least_rows: int = 2, look: Look | None = None) -> Table:
     """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed."""
     if path.suffix.lower() not in HDF5_ENDINGS:
-        plain = Selection(selection.dataset, selection.weights, selection.labels, selection.row_names)
+        plain = Selection(selection.dataset, selection.weights, selection.labels, selection.row_names, square=True)
         table = read_table(path, plain, least_rows)
         matrix: Array | StoredMatrix = table.X
         parts: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w, "columns": table.columns}

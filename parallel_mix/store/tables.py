@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parallel_mix.errors import InputError, UnknownNameError
+from parallel_mix.errors import InputError
+from parallel_mix.store.columns import Choice, choose, without_counting
 
 if TYPE_CHECKING:
     from parallel_mix.store.stored_matrix import Look
@@ -53,6 +54,7 @@ class Table:
     texts: list[str] | None = None  # what is compared instead of rows of numbers; X has no columns then
     matrix: Any = None  # the same: an array, or a `StoredMatrix`
     survey: Any = None  # what is known of the matrix
+    notes: tuple[str, ...] = ()  # what is to be said of the columns
 
     @property
     def count(self) -> int:
@@ -69,7 +71,11 @@ class Selection:
     labels: str | None = None
     row_names: str | None = None
     kind: str = "numbers"  # or categories (any text, missing ones too), signatures, texts, matrix (square), rectangle
-    columns: tuple[str, ...] | None = None  # only these columns of numbers
+    columns: tuple[str, ...] | None = None  # only these columns of numbers, by name, number or range
+    drop: tuple[str, ...] | None = None  # all but these
+    model_columns: tuple[str, ...] | None = None  # those of a model, in its order, where the file has names
+
+    square: bool = False  # rows and columns are the same things, so that none is an index
 
     @property
     def things(self) -> str:
@@ -121,28 +127,46 @@ def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) 
         check_count(table.count, least_rows, path)
         return table
     table = _reader(kind)(path, selection)
-    if selection.columns and kind not in ("csv", "parquet"):
-        table = only_columns(table, selection.columns)
+    if kind not in ("csv", "parquet"):
+        table = only_chosen(table, selection)
     if selection.kind == "categories":
         table.X = np.where(np.isnan(table.X), MISSING_CATEGORY, table.X)
     check_table(table, least_rows)
     return table
 
 
-def only_columns(table: Table, wanted: tuple[str, ...]) -> Table:
-    """Some columns of a table that was read whole."""
+def only_chosen(table: Table, selection: Selection) -> Table:
+    """The columns asked for of a table that was read whole."""
     X = table.X[:, None] if table.X.ndim == 1 else table.X
-    names = table.columns or [str(k + 1) for k in range(X.shape[-1])]
-    chosen = [column_number(name, names, table.path) for name in wanted]
-    return replace(table, X=np.ascontiguousarray(X[:, chosen]), columns=[names[k] for k in chosen], dataset=None)
+    if X.ndim != 2 or not (selection.columns or selection.drop or selection.model_columns):
+        return table
+    names = table.columns or [str(k + 1) for k in range(X.shape[1])]
+    choice = choose(names, table.columns is not None, selection, (), table.path)
+    if choice.data == list(range(X.shape[1])):
+        return table
+    X, columns = np.ascontiguousarray(X[:, choice.data]), [names[k] for k in choice.data]
+    return replace(table, X=X, columns=columns, dataset=None, notes=choice.notes)
 
 
-def column_number(name: str, names: list[str], path: Path) -> int:
-    """Where a column is, or a sentence."""
-    if name not in names:
-        shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-        raise UnknownNameError(f"{path} has no column {name!r}; it has {shown}.", name)
-    return names.index(name)
+def as_names(numbers: Array) -> list[str]:
+    """Whole numbers as names."""
+    return [str(number) for number in numbers.astype(np.int64).tolist()]
+
+
+def without_counting_columns(
+    table: Table, choice: Choice, names: list[str], named: bool, selection: Selection
+) -> Table:
+    """A table without columns that only count its rows, and with the names of the others."""
+    final = choice if selection.square else without_counting(choice, table.X, names, selection, table.path)
+    if len(final.data) < len(choice.data):
+        if table.rows is None:
+            place = choice.data.index(final.index[len(choice.index)])
+            table.rows = as_names(table.X[:, place])
+        table.X = table.X[:, [choice.data.index(k) for k in final.data]]
+    table.X = np.ascontiguousarray(table.X)
+    table.columns = [names[k] for k in final.data] if named or len(final.data) < len(names) else None
+    table.notes = final.notes
+    return table
 
 
 def _reader(kind: str) -> Any:

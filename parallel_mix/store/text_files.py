@@ -13,9 +13,10 @@ import numpy as np
 
 from parallel_mix.errors import InputError, UnknownNameError
 from parallel_mix.store.array_files import load, member, only_array, parquet_table
+from parallel_mix.store.columns import column_number
 from parallel_mix.store.csv_tables import lines_of, separator_of
 from parallel_mix.store.hdf5_tables import listing, opened, read_names_beside, texts_in
-from parallel_mix.store.tables import Selection, Table, column_number
+from parallel_mix.store.tables import Selection, Table
 
 Parts = dict[str, Any]
 

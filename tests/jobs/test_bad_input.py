@@ -232,12 +232,19 @@ def test_new_points_have_the_columns_of_the_model(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert in_process(["hmac", table, "-o", tmp_path / "run.h5", "--levels", 3, "--quiet"], capsys)[0] == 0
-    (tmp_path / "new.csv").write_text("b,a,c\n1,2,3\n")
-    code, said = in_process(["predict", tmp_path / "run.h5", tmp_path / "new.csv", "-o", tmp_path / "p.csv"], capsys)
+    model, new, out = tmp_path / "run.h5", tmp_path / "new.csv", tmp_path / "p.csv"
+    new.write_text("b,a\n1,2\n")
+    code, said = in_process(["predict", model, new, "-o", out], capsys)
     assert code == 2
-    assert_sentence(said, "Column 1 of .*new.csv is 'b', of .*run.h5 'a': order them so")
-    (tmp_path / "new.csv").write_text("1,2,3\n")
-    assert in_process(["predict", tmp_path / "run.h5", tmp_path / "new.csv", "-o", tmp_path / "p.csv"], capsys)[0] == 0
+    assert_sentence(said, "new.csv lacks 1 column of the 3 that the model was made from: c. It has b, a")
+    found = []
+    for text in ("a,b,c\n1,2,3\n", "b,note,c,a\n2,x,3,1\n", "1,2,3\n"):
+        new.write_text(text)
+        code, said = in_process(["predict", model, new, "-o", out, "--force"], capsys)
+        assert code == 0, said
+        assert ("new.csv: ignored, as the model does not know them: note." in said) == ("note" in text)
+        found.append(out.read_text())
+    assert found[0] == found[1] == found[2]
 
 
 def assert_sentence(said: str, sentence: str) -> None:

@@ -202,3 +202,14 @@ def test_weights_that_add_to_one_or_a_rounding_more_mean_the_same() -> None:
     for factor in (1.0, 1 + 2.3e-16, 1 - 2.3e-16):
         scaled = fit(X, w=w / w.sum() * factor, levels=3)
         np.testing.assert_allclose(scaled.bandwidths, fit(X, w=w / w.sum(), levels=3).bandwidths)
+
+
+@pytest.mark.parametrize("name", ["oned", "disc2d", "disc3d", "cta20", "logcta20"])
+def test_what_the_old_program_ships_comes_out(name: str, shared_data: Callable[[str], dict[str, np.ndarray]]) -> None:
+    """The five results that R's Modalclust brings along, all ten levels of each."""
+    data = shared_data("modalclust")
+    X, bandwidths = data[f"{name}_X"], data[f"{name}_sigmas"]
+    for approach in (1, 2):
+        result = fit(X, bandwidths=tuple(bandwidths.tolist()), approach=approach)
+        for level, labels in enumerate(data[f"{name}_labels"]):
+            assert adjusted_rand_score(labels, result.levels[level].labels) == 1.0, f"level {level}"

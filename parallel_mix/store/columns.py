@@ -1,0 +1,148 @@
+"""Which columns of a table are data: those asked for, those of a model, or all but an index, classes and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parallel_mix.errors import InputError, UnknownNameError
+from parallel_mix.progress import plural
+
+if TYPE_CHECKING:
+    from parallel_mix.store.tables import Array, Selection
+
+SHOWN = 12
+LEAST_TO_COUNT = 3
+"""Fewer rows may well rise by one without counting anything."""
+NO_NAME = re.compile(r"\s*|Unnamed: \d+(\.\d+)*|__index_level_\d+__")
+"""The header of a column that a program wrote without a name."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Columns by their places in the file, and what is to be said of it."""
+
+    data: list[int]
+    index: list[int]  # the first holds the names of the rows
+    notes: tuple[str, ...] = ()
+
+
+def listed(names: Iterable[str], most: int = SHOWN) -> str:
+    """The first few of some names."""
+    names = [str(name) for name in names]
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def column_number(name: str, names: Sequence[str], path: Path) -> int:
+    """Where the column of a name is, or the one that a number counts from 1."""
+    if name in names:
+        return list(names).index(name)
+    if name.isascii() and name.isdigit() and 1 <= int(name) <= len(names):
+        return int(name) - 1
+    counted = name.isascii() and name.isdigit()
+    what = f"{plural(len(names), 'column')}, counted from 1" if counted else listed(names)
+    raise UnknownNameError(f"{path} has no column {name!r}; it has {what}.", name)
+
+
+def columns_of_words(words: Sequence[str], names: Sequence[str], path: Path, taken: Iterable[int] = ()) -> list[int]:
+    """The columns that words stand for: a name, a number counted from 1, or a range of either (3..15).
+
+    Ranges leave out what is `taken` for something else.
+    """
+    found: list[int] = []
+    for word in words:
+        first, dots, last = word.partition("..")
+        if word in names or not dots:
+            found.append(column_number(word, names, path))
+            continue
+        low, high = (column_number(end, names, path) for end in (first, last))
+        if low > high:
+            raise InputError(f"{word} of {path} runs backwards: give the column that comes first at first.")
+        found += [k for k in range(low, high + 1) if k not in taken]
+    if len(set(found)) < len(found):
+        twice = next(k for n, k in enumerate(found) if k in found[:n])
+        raise InputError(f"Column {names[twice]!r} of {path} is asked for twice.")
+    return found
+
+
+def choose(
+    names: Sequence[str], named: bool, selection: Selection, taken: Iterable[int], path: Path, index: Sequence[int] = ()
+) -> Choice:
+    """Choose among the columns of a file; `named`: it has names for them; `taken` are classes, weights, row names.
+
+    `index` are columns that the file itself marks as an index, or gives no name.
+    """
+    taken = set(taken)
+    if selection.columns:
+        found = columns_of_words(selection.columns, names, path, taken)
+        return Choice(_without_dropped(found, names, selection, path), [])
+    counted = all(name.isdigit() for name in selection.model_columns or ())
+    if selection.model_columns and (named or counted):
+        return _of_model(names, selection, taken, path, index)
+    index = [k for k in index if k not in taken]
+    data = [k for k in range(len(names)) if k not in taken and k not in index]
+    if not data:
+        data, index = index, []
+    return Choice(_without_dropped(data, names, selection, path), index, _said(names, index, path, "has no name"))
+
+
+def _of_model(names: Sequence[str], selection: Selection, taken: set[int], path: Path, index: Sequence[int]) -> Choice:
+    wanted = selection.model_columns or ()
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise InputError(
+            f"{path} lacks {plural(len(missing), 'column')} of the {len(wanted)} that the model was made from: "
+            f"{listed(missing)}. It has {listed(names)}."
+        )
+    data = [list(names).index(name) for name in wanted]
+    more = [names[k] for k in range(len(names)) if k not in data and k not in taken and k not in index]
+    notes = (f"{path}: ignored, as the model does not know them: {listed(more)}.",) if more else ()
+    return Choice(data, [k for k in index if k not in taken and k not in data], notes)
+
+
+def _without_dropped(data: list[int], names: Sequence[str], selection: Selection, path: Path) -> list[int]:
+    dropped = columns_of_words(selection.drop or (), names, path)
+    left = [k for k in data if k not in dropped]
+    if not left:
+        raise InputError(f"--drop leaves no column of {path}.")
+    return left
+
+
+def without_counting(choice: Choice, X: Array, names: Sequence[str], selection: Selection, path: Path) -> Choice:
+    """The choice without columns that do nothing but count the rows up by one; X (n, d) are those of its data."""
+    if selection.columns or selection.model_columns or len(X) < LEAST_TO_COUNT:
+        return choice
+    step_by_step = (X[1:] - X[:-1] == 1.0).all(axis=0) & (X[0] == np.round(X[0]))
+    index = [k for k, counts in zip(choice.data, step_by_step, strict=True) if counts]
+    data = [k for k in choice.data if k not in index]
+    if not index or not data:
+        return choice
+    notes = _said(names, index, path, "does nothing but count the rows", bool(choice.index))
+    return Choice(data, [*choice.index, *index], (*choice.notes, *notes))
+
+
+def _said(names: Sequence[str], index: Sequence[int], path: Path, why: str, second: bool = False) -> tuple[str, ...]:
+    """What is said of columns that are no data; row names are those of the first."""
+    found = []
+    for number, k in enumerate(index):
+        name = f"column {k + 1}" if NO_NAME.fullmatch(names[k]) or names[k] == str(k + 1) else f"column {names[k]!r}"
+        what = "is left out" if number or second else "is taken as row names"
+        found.append(f"{path}: {name} {why} and {what}; --columns brings it back.")
+    return tuple(found)
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a header is none."""
+    return NO_NAME.fullmatch(name) is not None
+
+
+def used(columns: Sequence[str] | None, count: int) -> str:
+    """A line on the columns that are data."""
+    if columns is None:
+        return f"columns used: all {count}, which have no names" if count > 1 else "columns used: the only one"
+    return f"columns used ({count}): {listed(columns, 8)}"
