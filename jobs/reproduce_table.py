@@ -64,7 +64,8 @@ def work(options: Options, backend: Backend) -> None:
         compare_again(options, backend, results[name], read_source(options.data, source), source, table.methods())
     if options.dry_run:
         return
-    text = compared(table, results)
+    rivals = {name: options.output / f"{table.rivals}-{name}.h5" for name in at_hand if table.rivals}
+    text = compared(table, results, rivals)
     write_text(options.output / f"{options.table}.md", text)
     sys.stdout.write(text)
 

@@ -18,6 +18,8 @@ Setting = dict[str, Any]
 NEIGHBOURS = (*range(1, 17), 32, 64, 128)
 LOCAL_NEIGHBOURS = (2, 4, 8, 16, 32, 64, 128)
 RIDGES = tuple(10.0**k for k in range(1, -4, -1))  # of equal errors the first: the larger ridge
+WIDE_RIDGES = (1e3, 1e2, *RIDGES)
+"""Of interpolation, whose weights go on changing: on protein the folds take 100."""
 PENALTIES = tuple(10.0**k for k in range(-3, 6))
 WIDTHS = tuple(10.0**k for k in range(-5, 2))
 PRICES = tuple(round(0.1 * k, 1) for k in range(10, 0, -1))
@@ -78,7 +80,7 @@ METHODS = {
     for method in (
         _neighbours("knn", "k-NN", "KNNClassifier", takes=EITHER),
         _neighbours("affinity-knn", "affinity k-NN", "AffinityKNNClassifier"),
-        _neighbours("kri-knn", "KRI k-NN (clip)", "KRIKNNClassifier", ridge=RIDGES),
+        _neighbours("kri-knn", "KRI k-NN (clip)", "KRIKNNClassifier", ridge=WIDE_RIDGES),
         _neighbours("krr-knn", "KRR k-NN (pinv)", "KRRKNNClassifier", ridge=RIDGES),
         *(
             _machine(

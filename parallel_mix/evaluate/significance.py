@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 LEVEL = 0.05
-FEW = 10
+FEW = 25
+MOST_EXACT = 50
 LEAST = 5
 """With fewer partitions nothing can be significant."""
 
@@ -13,8 +14,8 @@ LEAST = 5
 def probability_not_worse(errors: np.ndarray, best: np.ndarray) -> float:
     """The p-value of the one-sided signed-rank test (Wilcoxon) that `errors` are not larger than `best`.
 
-    Equal pairs are dropped; where all are equal it is 1. Exact without ties, and with them for few pairs; else by the
-    normal approximation.
+    Equal pairs are dropped; where all are equal it is 1. Exact for up to 25 pairs, with ties too, and for up to 50
+    without ties; else by the normal approximation.
     """
     from scipy.stats import rankdata, wilcoxon
 
@@ -23,21 +24,25 @@ def probability_not_worse(errors: np.ndarray, best: np.ndarray) -> float:
     gaps = gaps[gaps != 0]
     if not len(gaps):
         return 1.0
-    if len(gaps) < FEW:
+    if len(gaps) <= FEW:
         twice = np.round(2 * rankdata(np.abs(gaps))).astype(int)
         ways = np.zeros(twice.sum() + 1)  # of signs, by the sum of the positive ranks
         ways[0] = 1.0
         for rank in twice:
             ways[rank:] += ways[: len(ways) - rank].copy()
         return float(ways[twice[gaps > 0].sum() :].sum() / ways.sum())
-    method = "exact" if len(np.unique(np.abs(gaps))) == len(gaps) else "approx"
+    method = "exact" if len(np.unique(np.abs(gaps))) == len(gaps) <= MOST_EXACT else "approx"
     return float(wilcoxon(gaps, alternative="greater", method=method).pvalue)
 
 
 def not_worse(errors: np.ndarray) -> np.ndarray:
-    """Of classifiers (rows) with errors on the same partitions: the best, and those not significantly worse."""
+    """Of classifiers (rows) with errors on the same partitions: the best, and those not significantly worse.
+
+    None, where there are too few partitions for a significant difference: then nothing is known of any.
+    """
     means = np.array([np.nanmean(row) if np.isfinite(row).any() else np.inf for row in errors])
     best = int(means.argmin())
-    found = [np.isfinite(mean) and probability_not_worse(row, errors[best]) >= LEVEL
-             for row, mean in zip(errors, means, strict=True)]  # fmt: skip
+    pairs = (np.isfinite(errors) & np.isfinite(errors[best])).sum(axis=1)
+    found = [count >= LEAST and probability_not_worse(row, errors[best]) >= LEVEL
+             for row, count in zip(errors, pairs, strict=True)]  # fmt: skip
     return np.array(found)

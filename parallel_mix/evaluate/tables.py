@@ -38,7 +38,7 @@ class ErrorTable:
     rows: list[str]
     columns: list[str]
     cells: dict[tuple[str, str], Cell]
-    partitions: int = LEAST  # of the data set that has fewest
+    few: tuple[str, ...] = ()  # data sets of too few partitions for a significant difference
 
 
 def cells_of(titles: Sequence[str], errors: np.ndarray) -> dict[str, Cell]:
@@ -65,8 +65,19 @@ def table_of(parts: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> ErrorTab
     for name, titles, errors in parts:
         rows |= dict.fromkeys(titles)
         cells |= {(title, name): cell for title, cell in cells_of(titles, errors).items()}
-    fewest = min(errors.shape[1] for _, _, errors in parts)
-    return ErrorTable(list(rows), [name for name, _, _ in parts], cells, fewest)
+    few = tuple(name for name, _, errors in parts if errors.shape[1] < LEAST)
+    return ErrorTable(list(rows), [name for name, _, _ in parts], cells, few)
+
+
+def legend(table: ErrorTable, mark: str) -> str:
+    """What the numbers are, and what a mark means, or why there is none."""
+    numbers = "error in %, mean (sd) over the partitions"
+    meaning = f"{numbers}; {mark}: the lowest, or not significantly worse (signed-rank test, 5 %)"
+    if not table.few:
+        return meaning
+    where = "" if len(table.few) == len(table.columns) else f" for {', '.join(table.few)}"
+    why = f"nothing is marked{where}: with fewer than {LEAST} partitions no difference is significant"
+    return f"{meaning if where else numbers}; {why}"
 
 
 def written(table: ErrorTable, form: str) -> str:
@@ -92,15 +103,17 @@ def _as_text(table: ErrorTable) -> str:
     lines = [["classifier", *table.columns], *_grid(table, ("", " *"))]
     widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
     shown = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    legend = "error in %, mean (sd) over the partitions; * best, or not significantly worse"
-    if table.partitions < LEAST:
-        legend += f" (with fewer than {LEAST} partitions nothing can be)"
-    return "\n".join([*shown, "", legend]) + "\n"
+    return "\n".join([*shown, "", legend(table, "*")]) + "\n"
 
 
 def _as_markdown(table: ErrorTable) -> str:
     head = ["| classifier | " + " | ".join(table.columns) + " |", "|---|" + "---|" * len(table.columns)]
-    return "\n".join([*head, *("| " + " | ".join(line) + " |" for line in _grid(table, ("**", "**")))]) + "\n"
+    body = ("| " + " | ".join(line) + " |" for line in _grid(table, ("**", "**")))
+    return "\n".join([*head, *body, "", _capital(legend(table, "bold"))]) + "\n"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
 
 
 def _as_latex(table: ErrorTable) -> str:
@@ -110,7 +123,9 @@ def _as_latex(table: ErrorTable) -> str:
     head = [r"\begin{tabular}{l" + "r" * len(table.columns) + "}", r"\hline"]
     head.append(" & ".join(["classifier", *map(plain, table.columns)]) + r" \\ \hline")
     body = [" & ".join([plain(line[0]), *line[1:]]) + r" \\" for line in _grid(table, (r"\textbf{", "}"))]
-    return "\n".join([*head, *body, r"\hline", r"\end{tabular}"]) + "\n"
+    said = plain(_capital(legend(table, "bold")))
+    note = rf"\multicolumn{{{len(table.columns) + 1}}}{{l}}{{\footnotesize {said}}} \\"
+    return "\n".join([*head, *body, r"\hline", note, r"\end{tabular}"]) + "\n"
 
 
 def _as_csv(table: ErrorTable) -> str:
@@ -118,5 +133,6 @@ def _as_csv(table: ErrorTable) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["classifier", "data", "mean", "sd", "not_worse"])
     for (row, column), cell in table.cells.items():
-        writer.writerow([row, column, round(cell.mean, 6), round(cell.sd, 6), int(cell.bold)])
-    return text.getvalue()
+        mark = "" if column in table.few else int(cell.bold)
+        writer.writerow([row, column, round(cell.mean, 6), round(cell.sd, 6), mark])
+    return text.getvalue() + (f"# {legend(table, 'not_worse')}\n" if table.few else "")

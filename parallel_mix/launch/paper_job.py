@@ -15,6 +15,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.evaluate.methods import Method
 from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, PaperTable, Source, beside
 from parallel_mix.evaluate.partitions import Protocol
+from parallel_mix.evaluate.significance import LEAST, not_worse
 from parallel_mix.launch.crossval_job import CrossvalJob
 from parallel_mix.launch.job import Job
 from parallel_mix.store.array_files import read_npz
@@ -45,24 +46,46 @@ def data_at_hand(table: PaperTable, folder: Path) -> list[str]:
 
 
 def read_source(folder: Path, source: Source) -> Table:
-    """A data set as classifiers take it; vectors become Euclidean distances."""
+    """A data set as classifiers take it; for those of distances vectors become Euclidean ones."""
     from scipy.spatial.distance import cdist
 
     path = folder / source.file
     table = read_npz(path, Selection(source.dataset, labels="y"))
+    if source.kind == "vectors":
+        return table
     matrix = cdist(table.X, table.X) if source.dataset == "X" else np.asarray(table.X, dtype=np.float64)
     return replace(table, X=np.empty((len(matrix), 0)), matrix=matrix, survey=survey(matrix, path))
 
 
-def compared(table: PaperTable, results: dict[str, Path]) -> str:
-    """Ours beside theirs, as Markdown, from the results of the comparisons."""
-    ours = {}
+def compared(table: PaperTable, results: dict[str, Path], rivals: dict[str, Path]) -> str:
+    """Ours beside theirs, as Markdown, from the results of the comparisons, and those of its rivals that are there."""
+    ours, marked, alone, few = {}, set(), [], []
     for data, path in results.items():
-        for method in read_comparison(path).methods:
+        found = read_comparison(path)
+        for method in found.methods:
             known = 100.0 * method.errors[np.isfinite(method.errors)]
             if len(known):
                 ours[method.name, data] = float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0
-    return f"## {table.title}\n\n{beside(table, ours)}"
+        others = read_comparison(rivals[data]) if data in rivals and is_result(rivals[data]) else None
+        together = others is not None and np.array_equal(others.tests, found.tests)
+        errors = [found.errors, others.errors] if others is not None and together else [found.errors]
+        best = not_worse(np.concatenate(errors))[: len(found.methods)]
+        marked |= {(method.name, data) for method, good in zip(found.methods, best, strict=True) if good}
+        alone += [data] * (data in rivals and not together)
+        few += [data] * (found.errors.shape[1] < LEAST)
+    of = f", of this table and {table.rivals}" if table.rivals else ""
+    lines = [
+        "Errors in %, mean (sd) over the partitions. !: further from the paper than its own sd.",
+        f"Bold: the lowest, or not significantly worse (signed-rank test, 5 %){of}.",
+    ]
+    if alone:
+        lines.append(
+            f"Of {', '.join(alone)} this table alone is looked at: make {table.rivals} in the same folder, with the "
+            "same partitions, and then this one again."
+        )
+    if few:
+        lines.append(f"Of {', '.join(few)} nothing is marked: fewer than {LEAST} partitions show no difference.")
+    return f"## {table.title}\n\n{beside(table, ours, marked)}\n" + "\n".join(lines) + "\n"
 
 
 def is_that(path: Path, identity: str) -> bool:
@@ -91,7 +114,8 @@ def compare_again(
         **{**common, "output": output, "force": True}, input=table.path, from_similarity=source.conversion
     )
     protocol = Protocol(options.partitions, folds=options.folds, seed=options.seed)
-    with Job("crossval", one, backend, Selection(source.dataset, labels="y", kind="matrix")) as job:
+    kind = "numbers" if source.kind == "vectors" else "matrix"
+    with Job("crossval", one, backend, Selection(source.dataset, labels="y", kind=kind)) as job:
         job.digest = digest(table)
         comparison = CrossvalJob(job, table, source.kind, tuple(methods), protocol)
         if not options.force and output.exists() and is_that(output, comparison.identity):

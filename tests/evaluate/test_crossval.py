@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import wilcoxon
+from scipy.stats import rankdata, wilcoxon
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from sklearn.neighbors import KNeighborsClassifier
@@ -275,23 +275,59 @@ def test_significance() -> None:
     assert probability_not_worse(best[:4] + 0.1, best[:4]) == pytest.approx(1 / 16)  # ties or not
     assert probability_not_worse(best[:3] + np.array([0.1, 0.1, -0.1]), best[:3]) == pytest.approx(4 / 8)
     steps = np.array([1, 1, 2, 2, 3, 0, 0, -1, 1, 1, 1, -2]) / 100
-    expected = wilcoxon(steps[steps != 0], alternative="greater", method="approx").pvalue
-    assert probability_not_worse(best[:12] + steps, best[:12]) == pytest.approx(expected)
+    many = np.tile(steps, 4)
+    expected = wilcoxon(many[many != 0], alternative="greater", method="approx").pvalue
+    assert probability_not_worse(np.tile(best[:12], 4) + many, np.tile(best[:12], 4)) == pytest.approx(expected)
     errors = np.stack([best, best + 0.05, best + r.normal(0, 0.01, 20), np.full(20, np.nan)])
     errors[1, 3] = np.nan
     assert not_worse(errors).tolist() == [True, False, True, False]
 
 
+def test_the_signed_rank_test_is_exact_up_to_25_pairs_with_ties_too() -> None:
+    """Against all signs of the ranks, drawn; and all of them where there are few."""
+    r = np.random.default_rng(8)
+    for n in (6, 12, 20, 25):
+        gaps = r.integers(-3, 6, n) / 100.0
+        gaps = gaps[gaps != 0]
+        ranks = rankdata(np.abs(gaps))
+        signs = r.random((400_000, len(gaps))) < 0.5
+        expected = np.mean(signs @ ranks >= ranks[gaps > 0].sum() - 1e-9)
+        assert probability_not_worse(0.2 + gaps, np.full(len(gaps), 0.2)) == pytest.approx(expected, abs=4e-3)
+
+
 def test_tables() -> None:
-    errors = np.array([[0.1, 0.2], [0.3, 0.4]])
+    errors = np.array([[0.1, 0.2] * 3, [0.3, 0.4] * 3])
     table = table_of([("one_data", ["A & B", "C"], errors), ("other", ["C"], errors[1:])])
     texts = {form: written(table, form) for form in FORMATS}
-    assert "15.00 (7.07) *" in texts["text"]
-    assert "| **15.00 (7.07)** |" in texts["markdown"]
-    assert r"\textbf{15.00 (7.07)}" in texts["latex"]
+    assert "15.00 (5.48) *" in texts["text"]
+    assert "| **15.00 (5.48)** |" in texts["markdown"]
+    assert r"\textbf{15.00 (5.48)}" in texts["latex"]
     assert r"A \& B" in texts["latex"]
-    assert "one\\_data" in texts["latex"]
-    assert "A & B,one_data,15.0,7.071068,1" in texts["csv"]
+    assert r"one\_data" in texts["latex"]
+    assert texts["csv"].splitlines()[1] == "A & B,one_data,15.0,5.477226,1"
+    for form in ("text", "markdown", "latex"):
+        assert "not significantly worse" in texts[form]
+    with pytest.raises(InputError, match="no format"):
+        written(table, "word")
+
+
+def test_too_few_partitions_mark_nothing_in_any_format() -> None:
+    errors = np.array([[0.1, 0.2] * 2, [0.3, 0.4] * 2])
+    none = table_of([("one", ["A", "C"], errors)])
+    some = table_of([("one", ["A", "C"], errors), ("other", ["A", "C"], np.tile(errors, 2))])
+    for form in FORMATS:
+        text = written(none, form)
+        assert "nothing is marked: with fewer than 5 partitions no difference is significant" in text.replace(
+            "\\%", "%"
+        )
+        assert not any(mark in text for mark in (" *", "**", "textbf", ",1\n"))
+        text = written(some, form)
+        assert "nothing is marked for one: with fewer than 5 partitions" in text
+        assert any(mark in text for mark in (" *", "**", "textbf", ",1\n"))
+
+
+def test_no_format() -> None:
+    table = table_of([("one", ["A"], np.array([[0.1, 0.2]]))])
     with pytest.raises(InputError, match="no format"):
         written(table, "word")
 
@@ -308,7 +344,7 @@ def test_grids() -> None:
 
 
 def test_the_papers_tables_are_whole() -> None:
-    assert {len(table.cells) for table in TABLES.values()} == {6, 9}
+    assert {len(table.cells) for table in TABLES.values()} == {6, 9, 2}
     for table in TABLES.values():
         assert set(table.data) <= set(SOURCES)
         assert set(table.cells) <= set(METHODS)
@@ -316,9 +352,18 @@ def test_the_papers_tables_are_whole() -> None:
         for method in table.methods():
             if table.local and "n_neighbors" in method.grid:
                 assert tuple(method.grid["n_neighbors"]) == (2, 4, 8, 16, 32, 64, 128)
-    text = beside(paper_table("hlm-table-2"), {("knn", "protein"): (40.0, 1.0), ("knn", "voting"): (5.52, 1.0)})
-    assert "| k-NN | protein | 40.00 (1.00) | 29.88 (9.82) | **+1.03** |" in text
-    assert "| +0.00 |" in text
+    ours = {("knn", "protein"): (40.0, 1.0), ("knn", "voting"): (5.52, 1.0)}
+    text = beside(paper_table("hlm-table-2"), ours, {("knn", "voting")})
+    assert "| k-NN | protein | 40.00 (1.00) | 29.88 (9.82) | +1.03 ! |" in text
+    assert "| k-NN | voting | **5.52 (1.00)** | 5.52 (1.61) | +0.00 |" in text
+    sda = {
+        name: next(m for m in paper_table(name).methods() if m.name == "sda") for name in ("hlm-table-2", "sda-table-1")
+    }
+    assert sda["hlm-table-2"].grid["n_neighbors"] == (*range(1, 17), 32, 64, 128)
+    assert sda["hlm-table-2"].fixed["fallback"] == "knn"
+    assert "fallback" not in sda["sda-table-1"].fixed
+    kri = next(m for m in paper_table("hlm-table-3").methods() if m.name == "kri-knn")
+    assert max(kri.grid["ridge"]) == 1000.0
     with pytest.raises(InputError, match="no table"):
         paper_table("table 9")
 

@@ -210,6 +210,6 @@ def test_what_the_old_program_ships_comes_out(name: str, shared_data: Callable[[
     data = shared_data("modalclust")
     X, bandwidths = data[f"{name}_X"], data[f"{name}_sigmas"]
     for approach in (1, 2):
-        result = fit(X, bandwidths=tuple(bandwidths.tolist()), approach=approach)
+        result = fit(X, bandwidths=tuple(bandwidths.tolist()), approach=approach, standardize=True)
         for level, labels in enumerate(data[f"{name}_labels"]):
             assert adjusted_rand_score(labels, result.levels[level].labels) == 1.0, f"level {level}"
