@@ -28,6 +28,9 @@ class Options(CommonOptions):
         "what the input is; default: distances where it has some, else vectors",
         choices=("distances", "similarities", "vectors"),
     )
+    metric: str | None = option(
+        None, "the input holds rows of categories: learn their distances in each training part", choices=("vdm",)
+    )
     from_similarity: str | None = option(
         None, "how distances are made of similarities: the largest - S, or 1/S", choices=("bound", "inverse")
     )
@@ -42,8 +45,9 @@ class Options(CommonOptions):
     dataset: str | None = option(None, "name of the matrix or table in HDF5 or npz", metavar="NAME")
     row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
     columns: tuple[str, ...] | None = option(
-        None, "of vectors: only these columns, by name or counted from 1", read=names, metavar="A,B,..."
+        None, "of a table: only these columns, by name, counted from 1, or from..to", read=names, metavar="A,B,C..E"
     )
+    drop: tuple[str, ...] | None = option(None, "of a table: all columns but these", read=names, metavar="A,B,C..E")
 
 
 def check(options: Options) -> None:

@@ -207,13 +207,24 @@ def crossval(
     *,
     kind: str = "distances",
     conversion: str | None = None,
+    metric: str | None = None,
 ) -> Comparison:
     """Compare classifiers by nested cross-validation, on all cores by default.
 
     An estimator is a name (README has the list), a scikit-learn classifier, or a pair of one and its grid. `data` is
     a square matrix of distances or similarities, or rows of numbers, as `kind` says; `conversion` makes distances of
-    similarities: "bound" (the largest less S) or "inverse" (1/S). Of a classifier that fails there is a warning.
+    similarities: "bound" (the largest less S) or "inverse" (1/S). With metric="vdm" the data are rows of categories,
+    whose distances each training part teaches anew: distances that all rows have taught know the classes of the test
+    rows. Of a classifier that fails there is a warning.
     """
+    if metric not in (None, "vdm"):
+        raise InputError(
+            f"metric={metric!r} needs no classes: give its distances. (vdm is learnt in each training part.)"
+        )
+    if metric == "vdm":
+        if kind != "distances":
+            raise InputError(f"vdm gives distances, not {kind}: leave out kind=.")
+        data = _codes(data)
     if kind not in KINDS:
         raise InputError(f"There is no kind {kind!r}: use {', '.join(KINDS)}.")
     estimators = [estimators] if isinstance(estimators, str) else estimators
@@ -226,7 +237,7 @@ def crossval(
         raise InputError(
             f"data of shape {values.shape} for {len(y)} classes: finite numbers, a row for each, are needed."
         )
-    if kind != "vectors" and values.shape[0] != values.shape[1]:
+    if kind != "vectors" and metric is None and values.shape[0] != values.shape[1]:
         raise InputError(f"{kind} of {values.shape[0]} x {values.shape[1]} are no square matrix.")
     known = is_known(y)
     if not known.all():
@@ -240,12 +251,16 @@ def crossval(
     check_protocol(numbers, protocol)
     methods = tuple(_method_of(estimator) for estimator in estimators)
     check_kinds(methods, kind)
-    if kind == "distances" and ((values < 0).any() or np.abs(np.diagonal(values)).max() > 1e-6 * values.max()):
+    if (
+        kind == "distances"
+        and metric is None
+        and ((values < 0).any() or np.abs(np.diagonal(values)).max() > 1e-6 * values.max())
+    ):
         raise InputError("Negative values, or a diagonal that is not 0, in data passed as distances (kind=).")
     needs = [method.name for method in methods if method.takes == "distances"]
     if kind == "similarities" and needs and conversion is None:
         raise InputError(f"{needs[0]} takes distances: say how they are made, conversion='bound' or 'inverse'.")
-    rows = RowsRecipe(values, kind, numbers, tuple(names.tolist()), conversion or "inverse")
+    rows = RowsRecipe(values, kind, numbers, tuple(names.tolist()), conversion or "inverse", metric == "vdm")
     with SerialBackend() if backend is None else contextlib.nullcontext(backend) as used:
         found = replace(compare(ExamRecipe(rows, methods, protocol), used), classes=names.tolist())
     for marks in found.marks:
@@ -258,6 +273,15 @@ def crossval(
                 stacklevel=2,
             )
     return found
+
+
+def _codes(data: Any) -> np.ndarray:
+    """Categories of any kind as numbers, column by column."""
+    X = np.asarray(data)
+    X = X if X.dtype.kind in "biufUT" else np.asarray(X, dtype=str)
+    if X.ndim != 2:
+        raise InputError(f"Categories of shape {X.shape}: rows and columns are needed.")
+    return np.column_stack([np.unique(column, return_inverse=True)[1] for column in X.T]).astype(np.float64)
 
 
 def _method_of(estimator: Any) -> Method:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import InputError
+from parallel_mix.kernels.category_distances import ClassProbabilities
 from parallel_mix.models.squares import Square
 
 Ints = np.ndarray
@@ -27,6 +29,7 @@ class RowsRecipe:
     y: Ints  # numbers of classes
     names: tuple[Any, ...]  # what they stand for
     conversion: str = "inverse"  # or bound: the largest less S
+    learns: bool = False  # distances of rows of categories (vdm), which are learnt from the classes of training rows
 
     def load(self) -> RowsData:
         return RowsData(self)
@@ -39,13 +42,27 @@ class RowsData:
         self._recipe = recipe
         self.y, self.names = recipe.y, np.array(recipe.names)
         n = recipe.matrix.shape[0]
-        whole = recipe.matrix[slice(0, n)]
-        self._kinds = {recipe.kind: np.ascontiguousarray(whole, dtype=np.float64)}
+        self._given = np.ascontiguousarray(recipe.matrix[slice(0, n)], dtype=np.float64)
+        self._kinds = {} if recipe.learns else {recipe.kind: self._given}
+        self._learnt: tuple[bytes, Split] | None = None
 
     @property
     def kind(self) -> str:
         """What they came as."""
         return self._recipe.kind
+
+    def split(self, train: Ints, test: Ints) -> Split:
+        """Rows to learn from and rows to tell."""
+        if not self._recipe.learns:
+            return Split(self, train, test)
+        key = train.tobytes() + b"/" + test.tobytes()
+        if self._learnt is None or self._learnt[0] != key:  # one after the other each classifier asks for the same
+            X = self._given
+            known = ClassProbabilities(X[train], self.y[train])
+            old, new = known.rows(X[train]), known.rows(X[test])
+            within = cdist(old, old, "sqeuclidean")
+            self._learnt = key, Learnt(self, train, test, within, cdist(new, old, "sqeuclidean"))
+        return self._learnt[1]
 
     def of(self, kind: str) -> np.ndarray:
         """All rows as a kind (ANYTHING, EITHER: as they came)."""
@@ -58,6 +75,45 @@ class RowsData:
             made = similarities_of(given) if kind == "similarities" else distances_of(given, self._recipe.conversion)
             self._kinds[kind] = made
         return self._kinds[kind]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to learn from and rows to tell, as a classifier takes them."""
+
+    rows: RowsData
+    train: Ints
+    test: Ints
+
+    def within(self, kind: str) -> np.ndarray:
+        """What is fitted to: training rows, or their matrix."""
+        values = self.rows.of(kind)
+        return np.asarray(values[np.ix_(self.train, self.train)] if self.rows.kind != "vectors" else values[self.train])
+
+    def across(self, kind: str) -> np.ndarray:
+        """What is told: test rows, or what lies between them and the training rows."""
+        values = self.rows.of(kind)
+        return np.asarray(values[np.ix_(self.test, self.train)] if self.rows.kind != "vectors" else values[self.test])
+
+
+@dataclass(frozen=True)
+class Learnt(Split):
+    """The same of distances that the training rows alone have taught."""
+
+    inner: np.ndarray
+    outer: np.ndarray
+
+    def within(self, kind: str) -> np.ndarray:
+        """The training rows' matrix."""
+        return similarities_of(self.inner) if kind == "similarities" else self.inner
+
+    def across(self, kind: str) -> np.ndarray:
+        """What lies between test and training rows; equal ones are as similar as the most similar training rows."""
+        if kind != "similarities":
+            return self.outer
+        with np.errstate(divide="ignore", over="ignore"):
+            S: np.ndarray = np.reciprocal(self.outer)
+        return np.where(np.isinf(S), similarities_of(self.inner).max(), S)
 
 
 def similarities_of(D: np.ndarray) -> np.ndarray:

@@ -111,10 +111,8 @@ def predictions(
     if (y == y[0]).all():  # nothing to tell apart here
         yield list(range(len(settings))), np.full((len(settings), len(test)), y[0])
         return
-    values = rows.of(method.takes)
-    pairwise = rows.kind != "vectors"
-    new = values[np.ix_(test, train)] if pairwise else values[test]
-    inner: Any = None
+    split = rows.split(train, test)
+    new, inner = split.across(method.takes), None
     for which, alone in grouped(method, settings):
         estimator = method.make().set_params(**alone)
         if method.takes == EITHER:
@@ -123,7 +121,7 @@ def predictions(
             **{name: seed for name, value in estimator.get_params().items() if is_unseeded(name, value)}
         )
         if inner is None and not getattr(estimator, "learns_classes_only", False):
-            inner = values[np.ix_(train, train)] if pairwise else values[train]
+            inner = split.within(method.takes)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of solvers that stop early: errors say what that is worth

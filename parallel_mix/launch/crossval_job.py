@@ -23,7 +23,7 @@ from parallel_mix.launch.job import Job
 from parallel_mix.launch.matrix_job import identity_of_function
 from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
-from parallel_mix.store.results import write_tree
+from parallel_mix.store.results import learnt_from_classes, write_tree
 from parallel_mix.store.stored_matrix import holds
 from parallel_mix.store.tables import Selection, Table
 
@@ -62,6 +62,10 @@ def grids_in(path: Path) -> dict[str, dict[str, Any]]:
 
 def kind_of_input(options: Any) -> str:
     """What the input is: as the option says, distances where it has some, else vectors."""
+    if options.metric is not None:
+        if options.kind not in (None, "distances"):
+            raise InputError(f"--metric {options.metric} gives distances: leave out --kind {options.kind}.")
+        return "distances"
     if options.kind is not None:
         return str(options.kind)
     return "distances" if holds(options.input, options.dataset or "distances") else "vectors"
@@ -69,13 +73,13 @@ def kind_of_input(options: Any) -> str:
 
 def selection_of(options: Any, kind: str) -> Selection:
     """What is read of the input."""
-    usual = {"distances": "distances", "similarities": "S", "vectors": "X"}[kind]
+    is_table = kind == "vectors" or options.metric is not None
+    usual = "X" if is_table else {"distances": "distances", "similarities": "S"}[kind]
     there = [name for name in (usual, "X") if holds(options.input, name)]
     dataset = options.dataset or (there or [usual])[0]
-    table = "numbers" if kind == "vectors" else "matrix"
-    return Selection(
-        dataset, None, options.labels, options.row_names, table, options.columns if kind == "vectors" else None
-    )
+    table = "categories" if options.metric else "numbers" if is_table else "matrix"
+    chosen = (options.columns, options.drop) if is_table else (None, None)
+    return Selection(dataset, None, options.labels, options.row_names, table, *chosen)
 
 
 class CrossvalJob:
@@ -86,6 +90,8 @@ class CrossvalJob:
         options: Any = job.options
         if table.y is None:
             raise InputError(f"{table.path} has no classes: name their dataset or column with --labels.")
+        self.learns = getattr(options, "metric", None) is not None
+        self.is_table = kind == "vectors" or self.learns
         self.names, y = numbered(table)
         self.classes = digest_of(y)
         self.known = np.flatnonzero(y >= 0)
@@ -98,17 +104,19 @@ class CrossvalJob:
 
     def _check_kinds(self, conversion: str | None) -> str:
         check_kinds(self.methods, self.kind)
-        if self.kind == "distances":
+        options: Any = self.job.options
+        if self.kind == "distances" and not self.learns:
             check_distances(self.table)
+            self._warn_of_leak()
         if self.kind == "similarities" and self.table.survey.diagonal == 0:
             raise InputError(
                 f"All rows of {self.table.path} have the similarity 0 to themselves: these are distances (--kind)."
             )
-        options: Any = self.job.options
-        if self.kind == "vectors" and options.symmetrize:
-            raise InputError("--symmetrize is for a matrix, and the input holds vectors (--kind).")
-        if self.kind != "vectors" and getattr(options, "columns", None):
-            raise InputError(f"--columns is for vectors, and the input holds {self.kind} (--kind).")
+        if self.is_table and options.symmetrize:
+            raise InputError("--symmetrize is for a matrix, and the input is a table (--kind).")
+        for name in ("columns", "drop"):
+            if not self.is_table and getattr(options, name, None):
+                raise InputError(f"--{name} is for a table, and the input holds {self.kind} (--kind).")
         needs = [m.name for m in self.methods if m.takes == "distances"]
         if self.kind == "similarities" and needs and conversion is None:
             raise InputError(
@@ -120,6 +128,14 @@ class CrossvalJob:
                 f"--from-similarity is for similarities, and {self.table.path} holds {self.kind} (--kind)."
             )
         return conversion or "inverse"
+
+    def _warn_of_leak(self) -> None:
+        """Distances that were learnt from classes know those of the test rows, too."""
+        if learnt_from_classes(self.table.path):
+            self.job.progress.say(
+                f"{self.table.path} was made by vdm from the classes of all rows, test rows too: errors come out too "
+                "low. Give the table itself with --metric vdm, which learns from training rows alone."
+            )
 
     def _warn_of_classes(self) -> None:
         counts = np.bincount(self.y)
@@ -154,18 +170,20 @@ class CrossvalJob:
     def recipe(self) -> ExamRecipe:
         """What workers need."""
         options: Any = self.job.options
-        if self.kind == "vectors":
+        if self.is_table:
             values: Any = self.table.X
         else:
             values = self.job.square(self.table, options.symmetrize)
             tell_asymmetry(self.job, values, self.table.path)
         if len(self.known) < self.table.count:
-            if self.kind == "vectors":
+            if self.is_table:
                 values = values[self.known]
             else:
                 values = HeldSquare(np.ascontiguousarray(values.among(self.known, self.known)))
         return ExamRecipe(
-            RowsRecipe(values, self.kind, self.y, tuple(self.names), self.conversion), self.methods, self.protocol
+            RowsRecipe(values, self.kind, self.y, tuple(self.names), self.conversion, self.learns),
+            self.methods,
+            self.protocol,
         )
 
     def run(self) -> None:
@@ -191,6 +209,7 @@ class CrossvalJob:
             **({"files of classifiers": json.dumps(own)} if own else {}),
             "classes": self.classes,
             "kind": self.kind,
+            **({"metric": "vdm"} if self.learns else {}),
             "conversion": self.conversion,
             "symmetrize": self.job.options.symmetrize,  # type: ignore[attr-defined]
         }

@@ -19,7 +19,7 @@ from parallel_mix.models.hlm_incremental import Past
 from parallel_mix.models.hlm_model import FIELDS, KERNEL, LARGEST_SHAPE, HlmModel, HlmSettings, check_settings
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.progress import plural
-from parallel_mix.store.results import write_tree
+from parallel_mix.store.results import learnt_from_classes, write_tree
 from parallel_mix.store.tables import Table
 
 
@@ -68,6 +68,10 @@ class HlmJob:
         check_distances(table)
         if table.y is None:
             raise InputError(f"{table.path} has no classes: name their dataset with --labels.")
+        if settings.validate and learnt_from_classes(table.path):
+            job.progress.say(
+                f"{table.path} was made by vdm from the classes of all rows: errors of cross-validation are too low."
+            )
         self.names, self.y = numbered(table)
         known = self.y >= 0
         check_classes(self.y)

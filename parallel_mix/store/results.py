@@ -14,7 +14,7 @@ import h5py
 
 from parallel_mix.errors import InputError
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened, put_table, read_hdf5
-from parallel_mix.store.tables import Selection, Table, digest, read_table
+from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
 FORMAT = 1
 GROUPS = {"clusters": "cluster"}
@@ -68,6 +68,13 @@ def read_attribute(path: Path, name: str) -> str:
     """What the file says of itself at its root."""
     with opened(path) as file:
         return str(file.attrs[name])
+
+
+def learnt_from_classes(path: Path) -> bool:
+    """Whether a file holds distances that were made with the known classes of its rows."""
+    if path.suffix.lower() not in HDF5_ENDINGS or not is_result(path):
+        return False
+    return kind_of(path) == "distances" and read_attribute(path, "metric") == "vdm"
 
 
 def read_record(path: Path) -> Tree:

@@ -50,6 +50,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file["distances"], file["y"] = D, list(map(str, Y))
     np.savez(path / "S.npz", S=np.exp(-D), y=Y)
     np.savez(path / "V.npz", X=X, y=Y)
+    rows = [",".join(["note", "party", *(f"v{k}" for k in range(3))])]
+    votes = np.where(np.median(X, axis=0) < X, "y", np.where(X.min(axis=0) + 1.0 < X, "n", "?"))
+    rows += [",".join([f"r{k}", Y[k], *votes[k, :3]]) for k in range(len(Y))]
+    (path / "votes.csv").write_text("\n".join(rows) + "\n")
     np.savez(path / "one.npz", distances=D, y=np.zeros(160))
     np.savez(path / "none.npz", distances=D)
     np.savez(path / "few.npz", distances=D[:3, :3], y=Y[:3])
@@ -74,6 +78,17 @@ KINDS = {
         "knn,kri-knn,hlm-agg",
         "--from-similarity",
         "bound",
+    ],
+    "categories": [
+        "votes.csv",
+        "--metric",
+        "vdm",
+        "--labels",
+        "party",
+        "--drop",
+        "note",
+        "--classifiers",
+        "knn,svm-clip",
     ],
     "vectors": ["V.npz", "--classifiers", "knn-vectors,sklearn.tree:DecisionTreeClassifier", "--stratified"],
 }
@@ -242,7 +257,7 @@ BAD = {
     "no conversion": (["S.npz", "--kind", "similarities", "--classifiers", "hlm-vsh"], "--from-similarity bound"),
     "conversion of nothing": (["D.h5", "--classifiers", "knn", "--from-similarity", "bound"], "is for similarities"),
     "distances as similarities": (["D.h5", "--kind", "similarities", "--classifiers", "knn"], "these are distances"),
-    "columns of a matrix": (["D.h5", "--classifiers", "knn", "--columns", "a"], "--columns is for vectors"),
+    "columns of a matrix": (["D.h5", "--classifiers", "knn", "--columns", "a"], "--columns is for a table"),
     "symmetric vectors": (["V.npz", "--classifiers", "svm-rbf", "--symmetrize"], "--symmetrize is for a matrix"),
     "test share": (["D.h5", "--classifiers", "knn", "--test", "1.5"], "between 0 and 1"),
     "one fold": (["D.h5", "--classifiers", "knn", "--folds", "1"], "2 folds or more"),
@@ -272,3 +287,37 @@ def test_classes_that_are_rare_or_not_known(folder: Path, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     with h5py.File(tmp_path / "K.h5") as file:
         assert len(file["crossval/y"]) == 155
+
+
+def test_distances_that_know_the_classes_of_test_rows_are_told(folder: Path, tmp_path: Path) -> None:
+    """The value difference metric of all rows is too good: what is said, and what learns within the training parts."""
+    words = ["--labels", "party", "--drop", "note"]
+    made = parallel_mix("distances", folder / "votes.csv", "-o", tmp_path / "D.h5", "--metric", "vdm", *words)
+    assert made.returncode == 0, made.stderr
+    leaking = ["crossval", tmp_path / "D.h5", "-o", tmp_path / "R.h5", "--classifiers", "knn", *SMALL]
+    done = parallel_mix(*leaking)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("was made by vdm from the classes of all rows, test rows too") == 1
+    done = parallel_mix("hlm", "fit", tmp_path / "D.h5", "-o", tmp_path / "M.h5", "--select", "1..2", "--folds", "3")
+    assert done.stderr.count("was made by vdm from the classes of all rows") == 1, done.stderr
+    honest = [
+        "crossval",
+        folder / "votes.csv",
+        "-o",
+        tmp_path / "H.h5",
+        "--metric",
+        "vdm",
+        *words,
+        "--classifiers",
+        "knn",
+    ]
+    done = parallel_mix(*honest, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "made by vdm" not in done.stderr
+    for bad, sentence in (
+        ([*honest, "--kind", "vectors"], "leave out --kind"),
+        ([*honest, "--symmetrize"], "is for a matrix"),
+        ([*leaking, "--drop", "2"], "--drop is for a table"),
+    ):
+        done = parallel_mix(*bad, "--force")
+        assert (done.returncode, sentence in done.stderr) == (2, True), done.stderr
