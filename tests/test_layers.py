@@ -18,7 +18,7 @@ ROOMS = {
     "evaluate": {"evaluate", "models", "kernels", "backends"},
     "launch": {"launch", "evaluate", "backends", "models", "store"},
 }
-EVERYWHERE = {"compile_notice", "errors", "progress", "config", "__version__"}
+EVERYWHERE = {"compile_notice", "errors", "extras", "progress", "config", "__version__"}
 ONLY_IN = {
     "mpi4py": "backends",
     "dask": "backends",

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import venv
+from importlib.metadata import distribution
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from parallel_mix import __version__
 from tests.conftest import BIN, MPI_ENVIRONMENT, ROOT, environment, parallel_mix
 
 
-def test_the_wheel_holds_jobs_and_templates_and_runs(tmp_path: Path) -> None:
-    source = tmp_path / "source"
+def built_wheel(folder: Path) -> Path:
+    """The wheel of what git knows of the project."""
+    source = folder / "source"
     names = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     for name in names:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
-    words = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(source)]
+    words = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source)]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    wheel = next(tmp_path.glob("*.whl"))
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_holds_jobs_and_templates_and_runs(tmp_path: Path) -> None:
+    wheel = built_wheel(tmp_path)
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps"]
@@ -53,6 +61,66 @@ def test_the_wheel_holds_jobs_and_templates_and_runs(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert out.exists()
+
+
+CORE_ALONE = {
+    "pictures": (["plot", "run.h5", "-o", "figures"], "Pictures need matplotlib"),
+    "parquet": (["hmac", "t.parquet", "-o", "o.h5"], "Reading parquet needs pyarrow"),
+    "texts": (["distances", "t.txt", "-o", "o.h5", "--metric", "edit"], "Edit distances need rapidfuzz"),
+    "Dask": (["hmac", "t.csv", "-o", "o.h5", "--backend", "dask"], "--backend dask needs dask and distributed"),
+    "MPI": (["hmac", "t.csv", "-o", "o.h5", "--backend", "mpi"], "--backend mpi needs mpi4py"),
+}
+
+
+@pytest.fixture(scope="module")
+def core_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python with the wheel and what the core requires, and nothing else."""
+    folder = tmp_path_factory.mktemp("core")
+    wheel = built_wheel(folder)
+    venv.create(folder / "venv", with_pip=False, symlinks=True)
+    python = folder / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps"]
+    subprocess.run([*pip, str(wheel)], check=True)
+    site = next((folder / "venv").glob("lib/python*/site-packages"))
+    wanted, known = ["parallel-mix"], set()
+    while wanted:
+        found = distribution(wanted.pop())
+        known.add(found.name)
+        wanted += [
+            name
+            for line in found.requires or []
+            if "extra ==" not in line and (name := re.split(r"[^A-Za-z0-9_.-]", line)[0]) not in known
+        ]
+        for top in {path.parts[0] for path in found.files or [] if path.parts[0] not in ("..", "__pycache__")}:
+            if not (site / top).exists() and not top.startswith(("parallel_mix", "__editable__")):
+                (site / top).symlink_to(Path(str(found.locate_file(top))).resolve())
+    return python
+
+
+@pytest.mark.parametrize("case", CORE_ALONE)
+def test_what_an_installation_lacks_is_a_sentence_with_its_install_line(
+    case: str, core_alone: Path, tmp_path: Path
+) -> None:
+    words, sentence = CORE_ALONE[case]
+    np.savetxt(tmp_path / "t.csv", np.random.default_rng(0).normal(size=(20, 2)), delimiter=",")
+    (tmp_path / "t.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1PAR1")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(core_alone), "-m", "parallel_mix", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    if case == "pictures":
+        done = run("hmac", "t.csv", "-o", "run.h5", "--quiet", "--levels", "3")
+        assert done.returncode == 0, done.stderr
+        assert run("info", "run.h5").returncode == 0
+    done = run(*words)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(f"parallel-mix: {sentence}")
+    assert "not installed here: pip install " in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    line = done.stderr.rstrip(".\n").partition("pip install ")[2]
+    assert shlex.split(line)[0].split(">=")[0].replace("-", "_") in sentence.replace("-", "_") + "cryptography"
 
 
 def readme_commands() -> list[str]:

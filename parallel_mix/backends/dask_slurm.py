@@ -30,11 +30,9 @@ def slurm_cluster(low: int, high: int) -> Any:
 
     Partition, account and time limit are those of the job this runs in, where it runs in one.
     """
-    try:
-        from dask_jobqueue import SLURMCluster
-        from distributed.security import Security
-    except ImportError:
-        raise InputError("Workers as SLURM jobs need dask-jobqueue: pip install 'parallel-mix[dask]'.") from None
+    from dask_jobqueue import SLURMCluster
+    from distributed.security import Security
+
     if shutil.which("sbatch") is None:
         raise InputError("There is no SLURM here (sbatch is not found): --slurm-workers needs one.")
     asked = subprocess.run(["sinfo", "-h"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S607

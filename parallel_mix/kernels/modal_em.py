@@ -37,6 +37,11 @@ MOST_TRACE = 0.9
 COARSE_ABOVE = 1e-4
 """Steps longer than this, in bandwidths, may be coarse."""
 
+COARSE_COST = 0.5
+"""What a coarse pair costs, and one that is looked at for whether it is near, in plain ones."""
+TURN_COST = 25_000.0
+"""What a turn costs besides its sums, in plain pairs: all the small steps of NumPy."""
+
 FINISH_BELOW = 0.01
 """Steps shorter than this, in bandwidths, let an ascent that has far to go look at J."""
 
@@ -76,6 +81,7 @@ class Ascents:
     log_density: Array  # (m) at the point before the last step
     last_step: Array  # (m) length of the last step of modal EM, plain or where the last Newton step began
     look_below: Array  # (m) a step shorter than this lets the ascent look at J
+    work: Array  # (m) what it took so far, in pairs of a point and a kernel that are summed over plainly
     iterations: np.ndarray  # (m) int32
     coarse: np.ndarray  # (m) bool: the next sums may be in single precision
     curved: np.ndarray  # (m) bool: the next sums are to come with second moments
@@ -93,6 +99,7 @@ class Ascents:
             log_density=np.array(log_density, dtype=np.float64),
             last_step=np.full(m, np.nan),
             look_below=np.full(m, FINISH_BELOW),
+            work=np.zeros(m),
             iterations=np.zeros(m, dtype=np.int32),
             coarse=np.zeros(m, dtype=bool),
             curved=np.zeros(m, dtype=bool),
@@ -112,6 +119,11 @@ class Ascents:
             (now[curved][:most], False, True),
         ]
         return [turn for turn in turns if turn[0].size]
+
+    def count(self, which: np.ndarray, kernels: int, coarse: bool, curved: bool) -> None:
+        """Count the work of one turn of some ascents, sums over so many kernels for each."""
+        each = cost_of_a_look(self.points.shape[1]) if curved else 1.0
+        self.work[which] += kernels * (each if not coarse else COARSE_COST) + TURN_COST / len(which)
 
     def advance(self, which: np.ndarray, sums: Array) -> None:
         """Take one step for the ascents `which`, from their sums over all kernels; with moments if they are curved."""
@@ -225,10 +237,12 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
         if stale:
             near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
             seen_from, count = ascents.points.copy(), which.size
+            ascents.work[which] += COARSE_COST * len(kernels)
         # A product of many rows is cheaper a row: those further on wait for those behind, unless these are so few that
         # they will be left.
         turns = ascents.turns()
         which, *kind = next((turn for turn in turns if turn[0].size > leave), max(turns, key=lambda turn: turn[0].size))
         sums = kernel_sums(ascents.points[which], ascents.log_density[which], near, *kind)
+        ascents.count(which, len(near), *kind)
         ascents.advance(which, sums)
     return ascents

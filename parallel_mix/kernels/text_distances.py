@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parallel_mix.errors import InputError
 from parallel_mix.kernels.density import Array
 
 METRICS = ("edit", "edit-normalized")
@@ -35,12 +34,3 @@ class EditMetric:
 
         scorer = Levenshtein.distance if self.name == "edit" else Levenshtein.normalized_distance
         return np.asarray(cdist(new[rows], old[columns], scorer=scorer, dtype=np.float64))
-
-
-def edit_metric(name: str) -> EditMetric:
-    """The metric of this name, where the library is there."""
-    try:
-        import rapidfuzz  # noqa: F401
-    except ImportError:
-        raise InputError("Edit distances need rapidfuzz: pip install 'parallel-mix[text]'.") from None
-    return EditMetric(name)

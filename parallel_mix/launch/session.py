@@ -14,6 +14,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.backends.stop import StopFlag
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, LostRanksError, ParallelMixError, Stopped
+from parallel_mix.extras import install_line, need
 
 
 def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], needs: str) -> None:
@@ -59,15 +60,15 @@ def _open(name: str, options: CommonOptions, stop: StopFlag) -> Backend:
         from parallel_mix.backends.serial import SerialBackend
 
         return SerialBackend(options.threads, stop)
-    try:
-        from parallel_mix.backends.dask import DaskBackend
-    except ImportError:
-        raise InputError("--backend dask needs Dask: pip install 'parallel-mix[dask]'.") from None
+    need("dask", "--backend dask")
+    from parallel_mix.backends.dask import DaskBackend
+
     scheduler = (options.scheduler, options.scheduler_file)
     return DaskBackend(options.workers, options.threads, *scheduler, stop=stop, slurm_workers=options.slurm_workers)
 
 
 def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend], None]) -> None:
+    need("mpi", "--backend mpi")
     try:
         from parallel_mix.backends.mpi import MpiBackend
         from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi
@@ -76,7 +77,7 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
         MPI = import_mpi()
     except ImportError as error:
         raise InputError(
-            f"--backend mpi needs mpi4py and an MPI library ({error}): pip install 'parallel-mix[mpi-runtime]'."
+            f"mpi4py finds no MPI library ({error}): load your site's, or {install_line('mpi-runtime')}."
         ) from None
     abort_on_exception()
     backend = MpiBackend(options.threads, stop)

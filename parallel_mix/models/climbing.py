@@ -64,8 +64,10 @@ class Wave:
         return True
 
     def blocks(self) -> list[tuple[int, np.ndarray]]:
-        """Number and ascents of each block that is still to do."""
-        return [(int(k), self.members[self.block_of == k]) for k in np.flatnonzero(~self.finished)]
+        """Number and ascents of each block that is still to do, in an order that says nothing of where they are: what
+        the first ones cost tells what the others will."""
+        order = np.random.default_rng(len(self.finished)).permutation(len(self.finished))
+        return [(int(k), self.members[self.block_of == k]) for k in order if not self.finished[k]]
 
     @property
     def leave(self) -> int:
@@ -89,7 +91,7 @@ class Streams:
     def left_before(self, wave: Wave, block: int) -> int:
         """How many blocks that are still to do come before one."""
         whole = self.waves[: next(k for k, other in enumerate(self.waves) if other is wave)]
-        return sum(int((~other.finished).sum()) for other in whole) + int((~wave.finished[:block]).sum())
+        return sum(len(other.blocks()) for other in whole) + [number for number, _ in wave.blocks()].index(block)
 
     def state(self) -> dict[str, Any]:
         """Named arrays to go on from."""
@@ -160,6 +162,8 @@ def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> 
     while turns := ascents.turns():
         at = [(ascents.points[which], ascents.log_density[which], *kind) for which, *kind in turns]
         kernel = partial(sums_of_block, sigma=sigma, turns=at)
+        for which, *kind in turns:
+            ascents.count(which, n, *kind)
         for (which, *_), sums in zip(turns, backend.map_reduce(kernel, blocks, add_turns), strict=True):
             ascents.advance(which, sums)
         yield

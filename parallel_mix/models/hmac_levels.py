@@ -12,10 +12,12 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import merge_ends
 from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_steps
+from parallel_mix.models.hmac_forecast import Forecast, expected_work
 from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
 from parallel_mix.models.points import Frame, PointsRecipe, RowSource, measure_frame, passes
 from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.progress import plural
 
 
 def fit_hmac(
@@ -45,6 +47,8 @@ class _Fit:
         self.levels: list[Level] = []
         self.ascents: Ascents | None = None
         self.streams: Streams | None = None
+        self.works: list[float] = []  # of the finished levels
+        self.forecast: Forecast | None = None
 
     def result(self) -> HmacResult:
         self._restore()
@@ -75,11 +79,15 @@ class _Fit:
         """Where the ascents of the present level begin, with a lower bound or guess of log f there."""
         if self.settings.nested and self.levels:
             return self.levels[-1].modes, self.levels[-1].log_density
-        X = np.concatenate([self.frame.inward(rows) for rows in passes(self.source)])
+        X = self._rows()
         if self.weight is None:
             return X, np.full(self.n, -np.log(self.n))
         with np.errstate(divide="ignore"):
             return X, np.log(self.weight / self.weight.sum())
+
+    def _rows(self) -> Array:
+        """All rows in the coordinates of the analysis."""
+        return np.concatenate([self.frame.inward(rows) for rows in passes(self.source)])
 
     def _climb(self, sigma: float) -> Iterator[None]:
         assert self.ascents is not None  # noqa: S101
@@ -117,6 +125,7 @@ class _Fit:
         if self.levels:
             level.unchanged = bool(np.array_equal(level.labels, self.levels[-1].labels))
         self.levels.append(level)
+        self.works.append(float(ascents.work.sum()))
         self.ascents = self.streams = None
         self.run.offer(self._state)
 
@@ -133,31 +142,30 @@ class _Fit:
         total = len(self.bandwidths)
         level = min(len(self.levels), total - 1)
         now = len(self.ascents.points) if self.ascents else 0
-        ahead = self._starts_ahead(now)
-        text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {now} ascents"
-        return self._done(), self._starts_before() + now + ahead, text
+        text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
+        if self.forecast is None:
+            self.forecast = Forecast.of(self._rows(), self.bandwidths)
+        starts, works = self._starts_so_far(), list(self.works)
+        if self.ascents is not None:
+            expected = expected_work(self.ascents, self.forecast.pairs[level])
+            works += [expected] if expected is not None else []
+        done = sum(self.works) + (float(self.ascents.work.sum()) if self.ascents else 0.0)
+        return done, max(self.forecast.total(starts, works, self.n, self.settings.nested), done), text
 
-    def _starts_ahead(self, now: int) -> int:
-        """A guess at the ascents of the levels to come: modes go on merging as they did, by a quarter at least."""
-        left = len(self.bandwidths) - len(self.levels) - 1
+    def _starts_so_far(self) -> list[int]:
+        """Ascents of the levels that are done, and of the present one."""
+        levels = len(self.levels) + (self.ascents is not None)
         if not self.settings.nested:
-            return now * left
-        before = len(self.levels[-1].labels if len(self.levels) == 1 else self.levels[-2].modes) if self.levels else 0
-        share = min(now / before, 0.75) if before else 0.5
-        return round(sum(now * share**k for k in range(1, left + 1)))
+            return [self.n] * levels
+        return [self.n, *[len(level.modes) for level in self.levels]][:levels]
 
     def _done(self) -> int:
         """Ascents that have arrived, of all levels."""
-        arrived = int((~self.ascents.moving).sum()) if self.ascents else 0
-        return self._starts_before() + arrived
-
-    def _starts_before(self) -> int:
-        if not self.settings.nested:
-            return self.n * len(self.levels)
-        return sum([self.n, *[len(level.modes) for level in self.levels]][: len(self.levels)])
+        before = self._starts_so_far()[: len(self.levels)]
+        return sum(before) + (int((~self.ascents.moving).sum()) if self.ascents else 0)
 
     def _state(self) -> State:
-        state: State = {"done": self._done(), "levels": len(self.levels)}
+        state: State = {"done": self._done(), "levels": len(self.levels), "works": np.array(self.works)}
         for number, level in enumerate(self.levels):
             state |= {f"level{number}/{field.name}": getattr(level, field.name) for field in fields(level)}
         if self.ascents is not None:
@@ -174,6 +182,7 @@ class _Fit:
             kept = {field.name: state[f"level{number}/{field.name}"] for field in fields(Level)}
             scalars = {"bandwidth": float(kept["bandwidth"]), "capped": int(kept["capped"])}
             self.levels.append(Level(**{**kept, **scalars, "unchanged": bool(kept["unchanged"])}))
+        self.works = state["works"].tolist()
         if "ascents/points" in state:
             self.ascents = Ascents.from_state(state)
         self.streams = Streams.from_state(state)

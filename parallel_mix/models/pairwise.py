@@ -11,6 +11,7 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
+from parallel_mix.extras import need
 from parallel_mix.kernels import signatures, text_distances, vector_distances
 from parallel_mix.kernels.category_distances import ClassProbabilities
 from parallel_mix.kernels.density import Array
@@ -112,6 +113,8 @@ def input_kind(metric: str | Function) -> str:
         raise InputError(
             f"There is no metric {metric!r}: use one of {', '.join(KINDS)}, or module:function of your own.{guess}"
         )
+    if KINDS[metric] == "texts":
+        need("text", "Edit distances")
     return KINDS[metric]
 
 
@@ -190,7 +193,7 @@ def metric_for(
         check_alike(X.values, None if Y is None else Y.values, "coordinates")
         return signatures.SignatureMetric(metric)
     if kind == "texts":
-        return text_distances.edit_metric(metric)
+        return text_distances.EditMetric(metric)
     if kind == "matrix":
         return from_similarity(metric.removeprefix(SIMILARITY), X, symmetric)
     check_alike(X, Y)

@@ -11,10 +11,8 @@ from parallel_mix.store.atomic import written_whole
 
 def new_figure(width: float = 8.0, height: float = 5.0) -> Any:
     """A figure drawn without a screen."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("Pictures need matplotlib: pip install 'parallel-mix[plots]'.") from None
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from parallel_mix.errors import InputError
+from parallel_mix.extras import need
 from parallel_mix.plots.cluster_pages import plot_clusters
 from parallel_mix.plots.crossval_pages import plot_comparison
 from parallel_mix.plots.distance_pages import plot_distances, plot_neighbours
@@ -25,6 +26,7 @@ PLAIN: dict[str, Callable[[Path, Path, tuple[str, ...]], list[Path]]] = {
 
 def plot_result(path: Path, folder: Path, formats: tuple[str, ...], choices: LevelChoices) -> list[Path]:
     """Draw all figures of a result; returns the files written."""
+    need("plots", "Pictures")
     if unknown := [kind for kind in formats if kind not in FORMATS]:
         raise InputError(f"There is no format {unknown[0]!r}: use {', '.join(FORMATS)}.")
     kind = kind_of(path)

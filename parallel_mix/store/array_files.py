@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError, UnknownNameError
+from parallel_mix.extras import need
 from parallel_mix.store.columns import choose, is_unnamed
 from parallel_mix.store.tables import Selection, Table, as_numbers, without_counting_columns
 
@@ -78,11 +79,10 @@ def _why(path: Path, error: ValueError, name: str = "") -> str:
 
 def parquet_table(path: Path) -> Any:
     """The content of a parquet file."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError("Reading parquet needs pyarrow: pip install 'parallel-mix[parquet]'.") from None
+    need("parquet", "Reading parquet")
+    import pyarrow
+    import pyarrow.parquet
+
     try:
         return pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:

@@ -1,0 +1,75 @@
+"""How true the time left is that a run of HMAC says: the first word after a tenth of the run, and after a half.
+
+python benchmarks/hmac_forecast.py [W1 W2 W3 W4 100000x2 20000x5 ...]      NxD: mixtures of 12 clusters with outliers
+
+A run is the fit alone (20 nested levels, approach 2, all cores); what it would have said at each report is kept, and
+compared with when it really ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from hmac_speed import workloads
+
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.models.hmac_levels import fit_hmac
+from parallel_mix.models.hmac_result import HmacSettings
+from parallel_mix.models.points import ArraySource
+from parallel_mix.models.run import HowFar, QuietRun
+
+
+class Clocked(QuietRun):
+    """Notes at each report when the run would end by what `Progress` would say."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.first: tuple[float, float] | None = None
+        self.notes: list[tuple[float, float]] = []
+
+    def report(self, how_far: Callable[[], HowFar]) -> None:
+        done, total, _ = how_far()
+        now = time.perf_counter() - self.began
+        if self.first is None:
+            self.first = now, done
+        elif done > self.first[1]:
+            self.notes.append((now, now + (total - done) * (now - self.first[0]) / (done - self.first[1])))
+
+
+def drawn(n: int, d: int) -> np.ndarray:
+    """Twelve clusters, and a tenth of the rows anywhere (as W3 in two dimensions)."""
+    r = np.random.default_rng([n, d])
+    centres, y = r.uniform(-10, 10, (12, d)), r.integers(0, 12, n)
+    X: np.ndarray = centres[y] + r.uniform(0.35, 1.2, 12)[y, None] * r.normal(size=(n, d))
+    anywhere = r.random(n) < 0.1
+    X[anywhere] = r.uniform(-13, 13, (int(anywhere.sum()), d))
+    return X
+
+
+def main() -> None:
+    """Run what is asked for."""
+    words = sys.argv[1:] or ["W1", "W2", "W3", "W4", "20000x5", "100000x2"]
+    print("| data | took, s | said after a tenth, s | said / true | said after a half, s | said / true |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        folder = workloads(Path(name)) if any(word.startswith("W") for word in words) else Path(name)
+        for word in words:
+            X = np.load(folder / f"{word}.npz")["X"] if word.startswith("W") else drawn(*map(int, word.split("x")))
+            with SerialBackend() as backend:
+                run = Clocked()
+                fit_hmac(ArraySource(X), HmacSettings(), backend, run)
+                took = time.perf_counter() - run.began
+            said = []
+            for share in (0.1, 0.5):
+                at, end = next(note for note in run.notes if note[0] >= share * took)
+                said.append(f"{end:.2f} (at {at:.2f}) | {end / took:.2f}")
+            print(f"| {word} | {took:.2f} | {' | '.join(said)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The work that a run says it has ahead: counted as it is measured, and near the truth early on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.models.hmac_levels import fit_hmac
+from parallel_mix.models.hmac_result import HmacSettings
+from parallel_mix.models.points import ArraySource
+from parallel_mix.models.run import HowFar, QuietRun
+from tests.conftest import blobs
+
+
+class Noted(QuietRun):
+    """Keeps what every report says."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[float, float]] = []
+
+    def report(self, how_far: Callable[[], HowFar]) -> None:
+        done, total, _ = how_far()
+        self.notes.append((done, total))
+
+
+@pytest.mark.parametrize("approach", [1, 2])
+@pytest.mark.parametrize(("n", "d"), [(3_000, 2), (2_000, 6), (900, 30)])
+def test_after_a_tenth_of_the_work_all_of_it_is_known_roughly(n: int, d: int, approach: int) -> None:
+    run = Noted()
+    with SerialBackend(threads=1) as backend:
+        fit_hmac(ArraySource(blobs(n, d, 9)), HmacSettings(approach=approach), backend, run)
+    done, total = np.array(run.notes).T
+    assert (np.diff(done) >= 0).all()
+    assert (total >= done).all()
+    early = np.flatnonzero(done >= 0.1 * done[-1])[0]
+    assert 1 / 4 < total[early] / done[-1] < 2  # on the workloads, by the clock: benchmarks/hmac_forecast.py
+    assert total[-1] < 1.1 * done[-1]
