@@ -15,40 +15,26 @@ from parallel_mix.kernels.small_substitution import substitute_few, table_of
 from parallel_mix.kernels.vertex_substitution import only_medoid, steps_of
 
 Ints = np.ndarray
-HIGHEST = np.int64(2) ** 62
-
-
-@compiled
-def lowest_few(numbers: Array, k: int) -> Ints:
-    """The places of the k lowest numbers, 0 or more, of each row, in rising order."""
-    keys, found = numbers.view(np.int64), np.empty((len(numbers), k), np.int64)  # their bits are in the same order
-    for r in range(len(keys)):
-        limit, held = np.int64(-1), 0
-        for _ in range(k):
-            above = HIGHEST
-            for i in range(keys.shape[1]):
-                above = min(above, keys[r, i] if keys[r, i] > limit else HIGHEST)
-            limit = above
-        for i in range(keys.shape[1]):
-            if keys[r, i] <= limit and held < k:
-                found[r, held] = i
-                held += 1
-    return found
 
 
 @compiled
 def drawn(numbers: Array, n: int, k: int) -> Ints:
-    """For each column of numbers (0 to 1) the k of n places that a shuffle by them puts first, in rising order."""
-    found, places = np.empty((numbers.shape[1], k), np.int64), np.arange(n)
+    """For each column of numbers (0 to 1) the k of n places that a shuffle by them puts first, in rising order.
+
+    Every place that draws starts of a clustering draws them so; a column's start depends on that column alone.
+    """
+    found, places, others = np.empty((numbers.shape[1], k), np.int64), np.arange(n), np.empty(k, np.int64)
     for r in range(len(found)):
         for j in range(k):
             other, i = j + int(numbers[j, r] * (n - j)), j
-            place, places[other] = places[other], places[j]
+            place, places[other], others[j] = places[other], places[j], other
             places[j] = place
             while i > 0 and found[r, i - 1] > place:
                 found[r, i] = found[r, i - 1]
                 i -= 1
             found[r, i] = place
+        for j in range(k - 1, -1, -1):  # back in order, for the next column
+            places[j], places[others[j]] = places[others[j]], places[j]
     return found
 
 
@@ -85,10 +71,10 @@ def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, starts: Ints) -> I
 
 @compiled
 def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple[Array, Ints]:
-    """The distances among some rows of weights `w`, and their medoids as places; starts have the lowest numbers."""
+    """The distances among some rows of weights `w`, and their medoids as places; the starts are `drawn`."""
     block, E = distances_within(D, rows)
     Q, steps = table_and_steps(E, w)
-    return block, medoids_of_few(E, w, Q, steps, lowest_few(numbers, k))
+    return block, medoids_of_few(E, w, Q, steps, drawn(numbers, len(rows), k))
 
 
 @compiled

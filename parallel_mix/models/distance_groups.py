@@ -9,6 +9,7 @@ import numpy as np
 
 from parallel_mix.kernels import generalized_kmeans, vertex_substitution
 from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.few_classes import drawn
 from parallel_mix.kernels.small_substitution import FEW, FEW_MEDOIDS, substitute_few, table_of
 from parallel_mix.kernels.vertex_substitution import assign, is_symmetric, steps_of
 from parallel_mix.kernels.ward_distances import cut_tree, join_all
@@ -45,12 +46,8 @@ class Group:
 
 def random_starts(n: int, k: int, seeds: Sequence[int], first: int, count: int) -> Ints:
     """Starts first .. first + count of a series of random ones, each k of n points in rising order."""
-    return lowest(np.random.Generator(np.random.PCG64(seeds).advance(first * n)).random((count, n)), k)
-
-
-def lowest(numbers: Array, k: int) -> Ints:
-    """The places of the k lowest numbers of each row, in rising order."""
-    return np.sort(np.argpartition(numbers, k - 1, axis=1)[:, :k], axis=1)
+    numbers = np.random.Generator(np.random.PCG64(seeds).advance(first * k)).random((count, k))
+    return drawn(np.ascontiguousarray(numbers.T), n, k)
 
 
 def best_of_starts(group: Group, method: str, k: int, starts: Ints | None = None) -> tuple[int, int, Ints]:
@@ -73,12 +70,6 @@ def best_of_starts(group: Group, method: str, k: int, starts: Ints | None = None
         medoids = generalized_kmeans.k_center(E, w, k, group.steps)
         loss = generalized_kmeans.alternate(E, w, medoids, group.steps)
     return int(loss), which, np.sort(medoids)
-
-
-def best_of_lowest(group: Group, method: str, k: int, numbers: Array) -> Ints:
-    """Medoids of the least loss in rising order; a start of vsh are the points of the k lowest numbers of a row."""
-    starts = lowest(numbers, k) if method == "vsh" and k > 1 else None
-    return best_of_starts(group, method, k, starts)[2]
 
 
 def labels_by(group: Group, method: str, medoids: Ints) -> Ints:

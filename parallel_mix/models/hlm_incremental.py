@@ -14,11 +14,11 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.few_classes import cluster_few, grown_block
+from parallel_mix.kernels.few_classes import cluster_few, drawn, grown_block
 from parallel_mix.kernels.hlm_mixture import ClusterSums, first_of_clusters, mean_square, nearest_sums
 from parallel_mix.kernels.small_substitution import FEW, FEW_MEDOIDS
 from parallel_mix.models import hlm
-from parallel_mix.models.distance_groups import Group, best_of_lowest
+from parallel_mix.models.distance_groups import Group, best_of_starts
 from parallel_mix.models.hlm_model import Components, HlmModel, HlmSettings, as_clusters, components_of, mixture_model
 from parallel_mix.models.parts import Arrays, each_of, work_off_parts, workers_for
 from parallel_mix.models.run import QuietRun, Run
@@ -97,7 +97,7 @@ class ClassPast:
     D: Array
     component: Ints
     mass: Array
-    numbers: Array  # (1 + starts) for each row, at random; the lowest are those of old centroids
+    order: Ints  # of its rows, at random, old centroids first
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ class PastRecipe:
 
     past: Past
     centroids: Ints
+    components: int
     settings: HlmSettings
 
     def load(self) -> PastData:
@@ -117,16 +118,20 @@ class PastData:
 
     def __init__(self, recipe: PastRecipe) -> None:
         self._past, n, settings = recipe.past, len(recipe.past.y), recipe.settings
-        # Starts of vsh are the old centroids, made up to k at random: they begin near their ends, so that a quarter of
-        # the restarts is enough.
-        self._numbers = np.random.default_rng([settings.seed, n]).random((1 + -(-settings.restarts // 4), n))
-        self._numbers += 1.0
-        self._numbers[:, recipe.centroids] -= 1.0
+        random = np.random.default_rng([settings.seed, n])
+        self._place = random.random(n)
+        self._place[recipe.centroids] -= 1.0
+        self._numbers = random.random((recipe.components, len(recipe.past.D), settings.restarts))
 
     def of_class(self, number: int) -> ClassPast:
         """One class."""
         past, rows = self._past, np.flatnonzero(self._past.y == number)
-        return ClassPast(rows, past.D[number], past.component[rows], past.mass[rows], self._numbers[:, rows])
+        order = np.argsort(self._place[rows])
+        return ClassPast(rows, past.D[number], past.component[rows], past.mass[rows], order)
+
+    def numbers(self, number: int, k: int) -> Array:
+        """Random numbers by which the starts of vsh are drawn, as many as retraining has: for each medoid and start."""
+        return np.ascontiguousarray(self._numbers[:k, number])
 
 
 Regrouped = Arrays
@@ -136,8 +141,7 @@ Regrouped = Arrays
 
 def chosen_places(known: ClassPast, samples: int) -> tuple[Ints, Array, Array]:
     """Rows of a class that are clustered anew, in rising order, their weights, and how many each stands for."""
-    order = np.argsort(known.numbers[0])  # centroids first, and one more is taken
-    chosen, stands_for = first_of_clusters(known.component, known.mass, order, samples + 1)
+    chosen, stands_for = first_of_clusters(known.component, known.mass, known.order, samples + 1)  # and the centroid
     return chosen, np.sqrt(stands_for), stands_for
 
 
@@ -147,12 +151,14 @@ def regroup(
     """Cluster a class anew, from samples of its old clusters and all its new rows."""
     known = data.of_class(number)
     chosen, w, stands_for = chosen_places(known, samples)
-    k, numbers = min(components, len(chosen)), np.ascontiguousarray(known.numbers[1:, chosen])
+    k = min(components, len(chosen))
+    numbers = data.numbers(number, k)
     if settings.clustering == "vsh" and len(chosen) <= FEW and k <= FEW_MEDOIDS:
         inner, medoids = cluster_few(known.D, chosen, w, numbers, k)
     else:
         inner = known.D[np.ix_(chosen, chosen)]
-        medoids = best_of_lowest(Group(np.ascontiguousarray(inner.T), w), settings.clustering, k, numbers)
+        starts = drawn(numbers, len(chosen), k) if settings.clustering == "vsh" else None
+        medoids = best_of_starts(Group(np.ascontiguousarray(inner.T), w), settings.clustering, k, starts)[2]
     if reassign:
         places, mass, rows = chosen[medoids], known.mass, known.rows
         labels, sums = nearest_sums(known.D, places, np.ones(len(rows)), np.ones(len(rows)))
@@ -188,9 +194,9 @@ def regrouped_model(
     numbers = [int(k) for k in np.unique(past.y)]
     new = np.bincount(past.y[past.component < 0], minlength=int(past.y.max()) + 1)[numbers]
     clustered = new + old.count * (samples + 1.0)
-    works = list(clustered**2 * (1 + settings.restarts / 4))
+    works = list(clustered**2 * (1 + settings.restarts))
     backend = workers_for(backend, works)
-    backend.share(PastRecipe(past, old.centroids, settings))
+    backend.share(PastRecipe(past, old.centroids, components, settings))
     kernel = partial(regroup, components=components, samples=samples, reassign=reassign, settings=settings)
     parts = work_off_parts(backend, run or QuietRun(), partial(each_of, kernel=kernel), numbers, works, "HLM, class")
     count = max(len(old.totals), int(past.y.max()) + 1)
