@@ -227,6 +227,7 @@ class CrossvalJob:
             "@identity": self.identity,
             "@kind": self.kind,
             "@conversion": self.conversion,
+            "@metric": "vdm" if self.learns else "",
             "classes": self.names,
             "y": self.y,
             "tests": found.tests,
