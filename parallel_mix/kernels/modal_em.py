@@ -10,7 +10,7 @@ How long a step is says nothing of how far the mode is; the Jacobian J of the st
   tolerance; or else
 - at the end of a Newton finish. When a step is below 0.05 bandwidths, and again when it has halved, J itself is
   computed. Where the density curves down in every direction and Newton's step is short, Newton's steps are taken as
-  long as the steps of modal EM shrink fourfold each time; a Newton step below the tolerance is the last one. Where one
+  long as the steps of modal EM shrink threefold each time; a Newton step below the tolerance is the last one. Where one
   of this fails, the ascent goes on by plain steps from where it was.
 An ascent that is within the tolerance of a saddle is moved off it, along the direction in which the density rises.
 
@@ -48,9 +48,8 @@ FINISH_BELOW = 0.01
 NEWTON_REACH = 0.2
 """The longest Newton step, and the longest step of modal EM whose J says what is ahead, in bandwidths."""
 
-NEWTON_FALL = 4.0
-"""Newton's steps go on while the steps of modal EM shrink by this factor, or are below `NEWTON_EXACT`."""
-NEWTON_EXACT = 1e-9
+NEWTON_FALL = 3.0
+"""Newton's steps go on while the steps of modal EM shrink by this factor, or are none."""
 
 NUDGE = 1e-3
 """How far an ascent on a saddle is moved, in bandwidths."""
@@ -58,7 +57,7 @@ NUDGE = 1e-3
 NEAR_SADDLE = 1e-2
 """An ascent that came this close to a saddle, in bandwidths, is listed: its row lies near a watershed."""
 
-NO_STEP = 1e-10
+NO_STEP = 1e-9
 """A step this small, in bandwidths (or a few roundings of the coordinates), is none."""
 ROUNDINGS = 8 * float(np.finfo(float).eps)
 
@@ -164,13 +163,14 @@ class Ascents:
     def _look(self, which: np.ndarray, step: Array, length: Array, log_density: Array, here: Curvature) -> None:
         """A step of Newton's where it is safe, else a plain one."""
         finishing, before = self.finishing[which], self.last_step[which]
-        shrinks = ~finishing | (NEWTON_FALL * length <= before) | (length <= NEWTON_EXACT)
+        still = length <= _no_step(self.points[which])
+        shrinks = ~finishing | (NEWTON_FALL * length <= before) | still
         safe = here.curves_down & (here.length <= NEWTON_REACH) & shrinks
-        fails = finishing & ~safe
         # A plain step from where there is none leads nowhere: where the density does not curve up, this is the mode.
         rises = here.rising.any(axis=1)
-        stuck = ~finishing & ~safe & (length <= _no_step(self.points[which]))
-        on_saddle = ~finishing & rises & ((here.length <= TOLERANCE) | stuck)
+        stuck = ~safe & still
+        fails = finishing & ~safe & ~stuck
+        on_saddle = rises & (stuck | (~finishing & (here.length <= TOLERANCE)))
         move = step + np.where(on_saddle[:, None], NUDGE * here.rising, 0.0)
         move[safe] = here.newton[safe]
 
@@ -181,7 +181,7 @@ class Ascents:
         self.points[which[fails]] = self.plain[which[fails]]
         self.curved[which] = self.finishing[which] = safe
         self.look_below[which[on_saddle]] = FINISH_BELOW
-        self.unsure[which] |= ~finishing & rises & ((here.length <= NEAR_SADDLE) | on_saddle)
+        self.unsure[which] |= on_saddle | (~finishing & rises & (here.length <= NEAR_SADDLE))
         self.moving[which] = ~(safe & (here.length < TOLERANCE)) & ~(stuck & ~rises)
 
     def state(self) -> dict[str, Any]:

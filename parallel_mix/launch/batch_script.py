@@ -128,7 +128,7 @@ def asks_for(stage: Stage, resources: Resources) -> str:
     ranks = resources.ntasks or (nodes or 1) * each
     where = f" on {plural(nodes, 'node')}" if nodes else ""
     threads = f", each with {plural(resources.cpus_per_task, 'compute thread')}"
-    hint = "" if ranks > 1 else ": --ntasks asks for more"
+    hint = "" if ranks > 1 else "; use --ntasks for more"
     return f"{stage.command} asks for {plural(ranks, 'rank')}{where}{threads}{hint}."
 
 

@@ -108,7 +108,7 @@ def line(run: dict[str, Any]) -> str:
     done, total, left = run.get("done") or 0, run.get("total") or 0, run.get("seconds_left")
     parts = [run["state"]]
     if total and run["state"] != "done":
-        parts.append(f"{done:,.0f} of {total:,.0f} ({min(done / total, 1.0):.0%})")
+        parts.append(f"{min(done / total, 1.0):.0%}")
     if left and run["state"] == "running":
         parts.append(f"{clock(left)} left")
     if run["state"] == "done":

@@ -126,7 +126,7 @@ class HmacResult:
             notes += ["as the level before"] if level.unchanged else []
             notes += [f"stable over {first}-{last}"] if last > first and number == first else []
             notes += [f"{level.capped} ascents hit the limit"] if level.capped else []
-            notes += [f"{len(level.boundary)} rows on a boundary"] if len(level.boundary) else []
+            notes += [f"{plural(len(level.boundary), 'row')} near a boundary"] if len(level.boundary) else []
             lines.append(
                 f"{number:5d} {level.bandwidth:11.5g} {len(level.sizes):9d} {several[number]:21d} {level.sizes[0]:8d} "
                 f"{level.iterations.max():22d}  {', '.join(notes)}".rstrip()

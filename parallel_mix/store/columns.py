@@ -30,6 +30,7 @@ class Choice:
     data: list[int]
     index: list[int]  # the first holds the names of the rows
     notes: tuple[str, ...] = ()
+    ignored: tuple[int, ...] = ()  # those that a model does not know
 
 
 def listed(names: Iterable[str], most: int = SHOWN) -> str:
@@ -41,6 +42,8 @@ def listed(names: Iterable[str], most: int = SHOWN) -> str:
 def column_number(name: str, names: Sequence[str], path: Path) -> int:
     """Where the column of a name is, or the one that a number counts from 1."""
     if name in names:
+        if list(names).count(name) > 1:
+            raise InputError(f"Two columns of {path} are called {name!r}: choose one by its number, counted from 1.")
         return list(names).index(name)
     if name.isascii() and name.isdigit() and 1 <= int(name) <= len(names):
         return int(name) - 1
@@ -62,7 +65,7 @@ def columns_of_words(words: Sequence[str], names: Sequence[str], path: Path, tak
             continue
         low, high = (column_number(end, names, path) for end in (first, last))
         if low > high:
-            raise InputError(f"{word} of {path} runs backwards: give the column that comes first at first.")
+            raise InputError(f"{word} of {path} runs backwards: give the column that comes first in the table first.")
         found += [k for k in range(low, high + 1) if k not in taken]
     if len(set(found)) < len(found):
         twice = next(k for n, k in enumerate(found) if k in found[:n])
@@ -82,13 +85,15 @@ def choose(
         found = columns_of_words(selection.columns, names, path, taken)
         return Choice(_without_dropped(found, names, selection, path), [])
     counted = all(name.isdigit() for name in selection.model_columns or ())
-    if selection.model_columns and (named or counted):
+    wanted = selection.model_columns or ()
+    if wanted and (named or counted) and len(set(wanted)) == len(wanted):  # names that are there twice say nothing
         return _of_model(names, selection, taken, path, index)
     index = [k for k in index if k not in taken]
     data = [k for k in range(len(names)) if k not in taken and k not in index]
     if not data:
         data, index = index, []
-    return Choice(_without_dropped(data, names, selection, path), index, _said(names, index, path, "has no name"))
+    notes = _said(names, index, path, "", selection.row_names is not None)
+    return Choice(_without_dropped(data, names, selection, path), index, notes)
 
 
 def _of_model(names: Sequence[str], selection: Selection, taken: set[int], path: Path, index: Sequence[int]) -> Choice:
@@ -99,10 +104,11 @@ def _of_model(names: Sequence[str], selection: Selection, taken: set[int], path:
             f"{path} lacks {plural(len(missing), 'column')} of the {len(wanted)} that the model was made from: "
             f"{listed(missing)}. It has {listed(names)}."
         )
-    data = [list(names).index(name) for name in wanted]
-    more = [names[k] for k in range(len(names)) if k not in data and k not in taken and k not in index]
-    notes = (f"{path}: ignored, as the model does not know them: {listed(more)}.",) if more else ()
-    return Choice(data, [k for k in index if k not in taken and k not in data], notes)
+    data = [column_number(name, names, path) for name in wanted]
+    more = tuple(k for k in range(len(names)) if k not in data and k not in taken and k not in index)
+    unknown = listed(names[k] for k in more)
+    notes = (f"{path}: ignored, as the model does not know them: {unknown}.",) if more else ()
+    return Choice(data, [k for k in index if k not in taken and k not in data], notes, more)
 
 
 def _without_dropped(data: list[int], names: Sequence[str], selection: Selection, path: Path) -> list[int]:
@@ -117,13 +123,20 @@ def without_counting(choice: Choice, X: Array, names: Sequence[str], selection: 
     """The choice without columns that do nothing but count the rows up by one; X (n, d) are those of its data."""
     if selection.columns or selection.model_columns or len(X) < LEAST_TO_COUNT:
         return choice
-    step_by_step = (X[1:] - X[:-1] == 1.0).all(axis=0) & (X[0] == np.round(X[0]))
-    index = [k for k, counts in zip(choice.data, step_by_step, strict=True) if counts]
+    index = [k for k, column in zip(choice.data, X.T, strict=True) if counts_rows(column)]
     data = [k for k in choice.data if k not in index]
     if not index or not data:
         return choice
-    notes = _said(names, index, path, "does nothing but count the rows", bool(choice.index))
+    notes = _said(names, index, path, "does nothing but count the rows", bool(choice.index or selection.row_names))
     return Choice(data, [*choice.index, *index], (*choice.notes, *notes))
+
+
+def counts_rows(column: Array | None) -> bool:
+    """Whether a column of whole numbers rises by one from row to row, and so says nothing."""
+    if column is None or len(column) < LEAST_TO_COUNT:
+        return False
+    column = column.ravel()
+    return bool(column[0] == np.round(column[0]) and (column[1:] - column[:-1] == 1.0).all())
 
 
 def _said(names: Sequence[str], index: Sequence[int], path: Path, why: str, second: bool = False) -> tuple[str, ...]:
@@ -132,7 +145,8 @@ def _said(names: Sequence[str], index: Sequence[int], path: Path, why: str, seco
     for number, k in enumerate(index):
         name = f"column {k + 1}" if NO_NAME.fullmatch(names[k]) or names[k] == str(k + 1) else f"column {names[k]!r}"
         what = "is left out" if number or second else "is taken as row names"
-        found.append(f"{path}: {name} {why} and {what}; --columns brings it back.")
+        reason = why or ("has no name" if is_unnamed(names[k]) else "is the index of the table")
+        found.append(f"{path}: {name} {reason} and {what}; --columns brings it back.")
     return tuple(found)
 
 

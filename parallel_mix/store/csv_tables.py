@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.store.columns import Choice, choose, column_number, is_unnamed
+from parallel_mix.store.columns import Choice, choose, column_number, counts_rows, is_unnamed
 from parallel_mix.store.tables import (
     MISSING,
     Array,
@@ -43,6 +44,9 @@ def read_csv(path: Path, selection: Selection) -> Table:
     categories = selection.kind == "categories"
     index = [k for k, name in enumerate(names) if header and is_unnamed(name)]
     choice = choose(names, header is not None, selection, chosen.values(), path, index)
+    if choice.ignored and not choice.index and "rows" not in chosen:
+        counting = (k for k in choice.ignored if counts_rows(_fast(body, separator, [k], len(names))))
+        choice = replace(choice, index=list(counting)[:1])
     if not chosen and not categories:
         wanted = [*choice.data, *choice.index[:1]]
         numbers = _fast(body, separator, wanted, len(names))
@@ -90,7 +94,12 @@ def _is_number(cell: str) -> bool:
 
 
 def _is_header(cells: list[str]) -> bool:
-    """A first line without a single number is a header; a lone text among numbers is not."""
+    """A first line without a single number is a header; a lone text among numbers is not.
+
+    One whose first cell is empty is that of a table with an index, and 0, 1, 2, ... are the columns' numbers in pandas.
+    """
+    if len(cells) > 1 and (not cells[0] or cells == [str(k) for k in range(len(cells))]):
+        return True
     return not any(_is_number(cell) for cell in cells)
 
 
@@ -102,7 +111,7 @@ def _fast(body: list[str], separator: str, kept: list[int], width: int) -> Array
             delimiter=None if separator == " " else separator,
             ndmin=2,
             comments=None,
-            usecols=kept if len(kept) < width else None,
+            usecols=None if kept == list(range(width)) else kept,  # in the order asked for
         )
     except ValueError:
         return None

@@ -164,7 +164,7 @@ def without_counting_columns(
             table.rows = as_names(table.X[:, place])
         table.X = table.X[:, [choice.data.index(k) for k in final.data]]
     table.X = np.ascontiguousarray(table.X)
-    table.columns = [names[k] for k in final.data] if named or len(final.data) < len(names) else None
+    table.columns = [names[k] for k in final.data] if named or final.data != list(range(len(names))) else None
     table.notes = final.notes
     return table
 

@@ -28,7 +28,7 @@ def say(folder: Path, **facts: object) -> Path:
 def test_a_run_that_goes_on(tmp_path: Path) -> None:
     say(tmp_path, state="running", message="level 3/20")
     (run,) = gather(find([tmp_path]))
-    assert line(run).endswith("run.h5: running, 50 of 200 (25%), 1:30 left, attempt 2, level 3/20")
+    assert line(run).endswith("run.h5: running, 25%, 1:30 left, attempt 2, level 3/20")
 
 
 def test_a_run_that_is_silent(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_dry_run_refuses_a_missing_input_of_the_first_command(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "1 rank, each with 1 compute thread: --ntasks asks for more."),
+        ([], "1 rank, each with 1 compute thread; use --ntasks for more."),
         (["--ntasks", "6"], "6 ranks, each with 1 compute thread."),
         (["--nodes", "3", "--ntasks-per-node", "4", "--cpus-per-task", "2"],
          "12 ranks on 3 nodes, each with 2 compute threads."),

@@ -38,6 +38,7 @@ def written(folder: Path, kind: str, named: bool = True) -> Path:
 CHOICES = [
     (["2", "3", "4"], [], [1, 2, 3]),
     (["4", "1"], [], [3, 0]),
+    (["2", "1", "4", "3"], [], [1, 0, 3, 2]),
     (["2..4"], [], [1, 2, 3]),
     (["1", "3..4"], [], [0, 2, 3]),
     ([], ["2"], [0, 2, 3]),
@@ -146,6 +147,8 @@ def test_a_models_columns_are_put_in_its_order(tmp_path: Path) -> None:
         table = read_table(written(tmp_path, kind), Selection(model_columns=("hue", "malic")))
         np.testing.assert_array_equal(table.X, X[:, [3, 1]])
         assert "does not know them: alcohol, ash" in table.notes[0]
+        table = read_table(written(tmp_path, kind), Selection(model_columns=("hue", "malic", "alcohol", "ash")))
+        np.testing.assert_array_equal(table.X, X[:, [3, 1, 0, 2]])
         with pytest.raises(InputError, match="lacks 1 column of the 2 that the model was made from: wine"):
             read_table(written(tmp_path, kind), Selection(model_columns=("hue", "wine")))
 
@@ -160,3 +163,35 @@ def test_columns_in_another_order_are_compared_by_name(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "D.h5") as file:
         assert np.diagonal(file["distances"][:]).max() == 0.0
     assert "columns used (4): hue, ash, malic, alcohol" in done.stderr
+
+
+def test_an_index_names_the_rows_of_new_points_too(tmp_path: Path) -> None:
+    for head in ("id,b,a", ",b,a"):
+        path = csv(tmp_path, head, range(4, 10), X[:, 0], X[:, 1])
+        table = read_table(path, Selection(model_columns=("a", "b")))
+        np.testing.assert_array_equal(table.X, X[:, [1, 0]])
+        assert table.rows == [str(k) for k in range(4, 10)]
+
+
+def test_names_that_stand_for_two_columns_choose_none(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,a,b", X[:, 0], X[:, 1], X[:, 2])
+    assert read_table(path).X.shape == (6, 3)
+    with pytest.raises(InputError, match=r"Two columns .* are called 'a'"):
+        read_table(path, Selection(columns=("a",)))
+    with pytest.raises(InputError, match=r"Two columns .* are called 'a'"):
+        read_table(path, Selection(model_columns=("a", "b")))
+    np.testing.assert_array_equal(read_table(path, Selection(model_columns=("a", "a", "b"))).X, X[:, :3])
+
+
+@pytest.mark.parametrize("head", [",0,1", "0,1,2"])
+def test_columns_that_pandas_numbers_have_a_header(head: str, tmp_path: Path) -> None:
+    index = range(6) if head[0] == "," else X[:, 2]
+    table = read_table(csv(tmp_path, head, index, X[:, 0], X[:, 1]))
+    assert table.X.shape == (6, 2 + (head[0] != ","))
+    assert table.columns == [name for name in head.split(",") if name]
+
+
+def test_row_names_of_ones_own_leave_an_index_out(tmp_path: Path) -> None:
+    table = read_table(csv(tmp_path, "id,a,name", range(6), X[:, 0], "uvwxyz"), Selection(row_names="name"))
+    assert table.rows == list("uvwxyz")
+    assert "is left out" in table.notes[0]
