@@ -28,11 +28,9 @@ class Options(CommonOptions):
         "what the input is; default: distances where it has some, else vectors",
         choices=("distances", "similarities", "vectors"),
     )
-    metric: str | None = option(
-        None, "the input holds rows of categories: learn their distances in each training part", choices=("vdm",)
-    )
+    metric: str | None = option(None, "of categories: distances learnt in each training part", choices=("vdm",))
     from_similarity: str | None = option(
-        None, "how distances are made of similarities: the largest - S, or 1/S", choices=("bound", "inverse")
+        None, "distances of similarities: largest - S, 1/S", choices=("bound", "inverse")
     )
     symmetrize: bool = option(False, "take the mean of a matrix there and back")
     partitions: int = option(20, "random partitions into training and test rows", read=positive, metavar="N")

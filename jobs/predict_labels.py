@@ -51,7 +51,8 @@ def work(options: Options, backend: Backend) -> None:
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
     known = read_data(options.model)
     columns = read_names(options.model)[1]
-    selection = replace(options.selection(), model_columns=tuple(columns) if columns else None)
+    of_model = {"model_columns": tuple(columns)} if columns else {"width": known.X.shape[1]}
+    selection = replace(options.selection(), **of_model)
     with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
         table = job.read(options.input, least_rows=1)
         check_columns(options.model, table, known.X.shape[1])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 TEXT = (
     "Numerical code is being compiled for this machine, once for this version of parallel-mix: this run takes up to "
-    "20 seconds longer."
+    "half a minute longer."
 )
 
 

@@ -9,13 +9,14 @@ from importlib.util import find_spec
 from parallel_mix.errors import InputError
 
 MODULES = {
-    "dask": ("dask", "distributed", "dask_jobqueue", "cryptography"),
+    "dask": ("dask", "distributed", "cryptography"),
+    "dask-jobqueue": ("dask_jobqueue",),
     "mpi": ("mpi4py",),
     "parquet": ("pyarrow",),
     "plots": ("matplotlib",),
     "text": ("rapidfuzz",),
 }
-"""The modules that an extra of the package brings."""
+"""The modules that an extra of the package brings, or that stand for themselves."""
 
 
 def need(extra: str, what: str) -> None:

@@ -115,6 +115,7 @@ class DaskBackend(Backend):
         self._own_client = client is None
         self.client = client or self._connect(workers, threads, scheduler, scheduler_file)
         self._await_workers(3600.0 if slurm_workers else 60.0)
+        self._blas = one_blas_thread()  # what is computed here is to have the bits that workers give
         self._context_name = ""
         self._kernel: Kernel | None = None
         self._futures: dict[int, Future] = {}
@@ -262,6 +263,7 @@ class DaskBackend(Backend):
         return in_all(self._before, [self._usage[worker] for worker in sorted(self._usage)])
 
     def close(self) -> None:
+        self._blas.restore_original_limits()
         with contextlib.suppress(Exception):
             self._cancel()
         with contextlib.suppress(Exception):  # how a cluster ends says nothing of how the run ended

@@ -14,6 +14,7 @@ from typing import Any
 from dask import config as dask_config
 
 from parallel_mix.errors import InputError
+from parallel_mix.extras import need
 
 LOGS = "dask-logs"
 SETTINGS = {
@@ -30,6 +31,7 @@ def slurm_cluster(low: int, high: int) -> Any:
 
     Partition, account and time limit are those of the job this runs in, where it runs in one.
     """
+    need("dask-jobqueue", "--slurm-workers")
     from dask_jobqueue import SLURMCluster
     from distributed.security import Security
 

@@ -44,7 +44,6 @@ class RowsData:
         n = recipe.matrix.shape[0]
         self._given = np.ascontiguousarray(recipe.matrix[slice(0, n)], dtype=np.float64)
         self._kinds = {} if recipe.learns else {recipe.kind: self._given}
-        self._learnt: tuple[bytes, Split] | None = None
 
     @property
     def kind(self) -> str:
@@ -55,14 +54,10 @@ class RowsData:
         """Rows to learn from and rows to tell."""
         if not self._recipe.learns:
             return Split(self, train, test)
-        key = train.tobytes() + b"/" + test.tobytes()
-        if self._learnt is None or self._learnt[0] != key:  # one after the other each classifier asks for the same
-            X = self._given
-            known = ClassProbabilities(X[train], self.y[train])
-            old, new = known.rows(X[train]), known.rows(X[test])
-            within = cdist(old, old, "sqeuclidean")
-            self._learnt = key, Learnt(self, train, test, within, cdist(new, old, "sqeuclidean"))
-        return self._learnt[1]
+        X = self._given
+        known = ClassProbabilities(X[train], self.y[train])
+        old, new = known.rows(X[train]), known.rows(X[test])
+        return Learnt(self, train, test, cdist(old, old, "sqeuclidean"), cdist(new, old, "sqeuclidean"))
 
     def of(self, kind: str) -> np.ndarray:
         """All rows as a kind (ANYTHING, EITHER: as they came)."""

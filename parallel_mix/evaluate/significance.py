@@ -40,7 +40,8 @@ def not_worse(errors: np.ndarray) -> np.ndarray:
 
     None, where there are too few partitions for a significant difference: then nothing is known of any.
     """
-    means = np.array([np.nanmean(row) if np.isfinite(row).any() else np.inf for row in errors])
+    enough = np.isfinite(errors).sum(axis=1) >= LEAST
+    means = np.array([np.nanmean(row) if known else np.inf for row, known in zip(errors, enough, strict=True)])
     best = int(means.argmin())
     pairs = (np.isfinite(errors) & np.isfinite(errors[best])).sum(axis=1)
     found = [count >= LEAST and probability_not_worse(row, errors[best]) >= LEVEL

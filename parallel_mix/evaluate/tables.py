@@ -124,8 +124,7 @@ def _as_latex(table: ErrorTable) -> str:
     head.append(" & ".join(["classifier", *map(plain, table.columns)]) + r" \\ \hline")
     body = [" & ".join([plain(line[0]), *line[1:]]) + r" \\" for line in _grid(table, (r"\textbf{", "}"))]
     said = plain(_capital(legend(table, "bold")))
-    note = rf"\multicolumn{{{len(table.columns) + 1}}}{{l}}{{\footnotesize {said}}} \\"
-    return "\n".join([*head, *body, r"\hline", note, r"\end{tabular}"]) + "\n"
+    return "\n".join([*head, *body, r"\hline", r"\end{tabular}", "", rf"{{\footnotesize {said}}}"]) + "\n"
 
 
 def _as_csv(table: ErrorTable) -> str:

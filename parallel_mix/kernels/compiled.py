@@ -23,7 +23,7 @@ from parallel_mix import compile_notice
 F = TypeVar("F", bound=Callable[..., Any])
 Inline = Literal["never", "always"]
 HERE = Path(__file__).parent
-SAID_FOR = 600.0
+SAID_FOR = 30.0
 """Seconds for which one process speaks for all that start together."""
 
 
@@ -88,6 +88,10 @@ def _is_first_to_say() -> bool:
     return not recent
 
 
+def _is_ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("parallel_mix.")
+
+
 class _Compilation(event.Listener):
     """Says once that code is compiled, and adds up how long that takes."""
 
@@ -95,7 +99,7 @@ class _Compilation(event.Listener):
         self.said, self.depth, self.began = False, 0, 0.0
 
     def on_start(self, event: Any) -> None:
-        if not str(event.data["dispatcher"].py_func.__module__).startswith("parallel_mix."):
+        if not _is_ours(event):
             return
         if not self.depth:
             self.began = time.monotonic()
@@ -105,7 +109,7 @@ class _Compilation(event.Listener):
         self.said = True
 
     def on_end(self, event: Any) -> None:
-        if self.depth:
+        if _is_ours(event):
             self.depth -= 1
             if not self.depth:
                 compile_notice.seconds += time.monotonic() - self.began

@@ -35,7 +35,9 @@ SINGLE_LIMIT = 2.0**12
 """Largest |x|^2/2 at which single precision keeps three or four digits of a kernel's weight."""
 SINGLE_ERROR = 0.01
 ROWS_FOR_PRODUCTS = 8
-"""Second moments of fewer start points than a part 1/8 of the columns are not worth a table of products."""
+"""Second moments of few start points, at most one for so many columns, are summed without a table of products."""
+MOST_PRODUCTS = 16_777_216
+"""Products of coordinates that are kept for the next sums (64 MB); more are made again, a tile at a time."""
 NEGLIGIBLE = 1e-14
 """Part of the density below which a kernel does not matter to its curvature."""
 
@@ -57,10 +59,17 @@ class ScaledKernels:
         """Where the kernels are."""
         return self.table[:, 1:-2]
 
+    def products(self, some: slice) -> Array:
+        """(k, d (d + 1)/2) the products of two coordinates of some kernels; all are kept where they are few."""
+        n, d = self.x.shape
+        return self._all_products[some] if n * d * d <= MOST_PRODUCTS else self._products_of(self.x[some])
+
     @cached_property
-    def products(self) -> Array:
-        """(n, d (d + 1)/2) the products of two coordinates of each kernel."""
-        x = self.x
+    def _all_products(self) -> Array:
+        return self._products_of(self.x)
+
+    @staticmethod
+    def _products_of(x: Array) -> Array:
         n, d = x.shape
         products = np.empty((n, d * (d + 1) // 2))
         for k, columns in triangle_rows(d):
@@ -205,7 +214,7 @@ def _expanded_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse:
             np.exp(p, out=p)
             about_origin[:, : d + 2] += p @ tile[:, 1:]
             if curved:
-                about_origin[:, d + 2 :] += p @ kernels.products[a : a + width]
+                about_origin[:, d + 2 :] += p @ kernels.products(slice(a, a + width))
         first, total = about_origin[:, :d], about_origin[:, [d]]
         out[:, :d] = first - total * starts
         out[:, d] = total[:, 0]
@@ -237,7 +246,7 @@ def _direct_sums(starts: Array, offset: Array, kernels: ScaledKernels, curved: b
             out[row, d] = p.sum()
             out[row, d + 1] = p @ squares
             if curved:
-                heavy = p > NEGLIGIBLE
+                heavy = p > NEGLIGIBLE * p.sum()
                 close = differences[heavy] * np.sqrt(p[heavy])[:, None]
                 out[row, d + 2 : -1] = (close.T @ close)[upper]
     return out

@@ -76,8 +76,9 @@ def compared(table: PaperTable, results: dict[str, Path], rivals: dict[str, Path
     of = f", of this table and {table.rivals}" if table.rivals else ""
     lines = [
         "Errors in %, mean (sd) over the partitions. !: further from the paper than its own sd.",
-        f"Bold: the lowest, or not significantly worse (signed-rank test, 5 %){of}.",
     ]
+    if len(few) < len(results):
+        lines.append(f"Bold: the lowest, or not significantly worse (signed-rank test, 5 %){of}.")
     if alone:
         lines.append(
             f"Of {', '.join(alone)} this table alone is looked at: make {table.rivals} in the same folder, with the "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from parallel_mix.store.tables import Array, Selection
 
 SHOWN = 12
-LEAST_TO_COUNT = 3
+LEAST_TO_COUNT = 5
 """Fewer rows may well rise by one without counting anything."""
 NO_NAME = re.compile(r"\s*|Unnamed: \d+(\.\d+)*|__index_level_\d+__")
 """The header of a column that a program wrote without a name."""
@@ -86,7 +86,9 @@ def choose(
         return Choice(_without_dropped(found, names, selection, path), [])
     counted = all(name.isdigit() for name in selection.model_columns or ())
     wanted = selection.model_columns or ()
-    if wanted and (named or counted) and len(set(wanted)) == len(wanted):  # names that are there twice say nothing
+    if (
+        wanted and not selection.drop and (named or counted) and len(set(wanted)) == len(wanted)
+    ):  # names that are there twice say nothing
         return _of_model(names, selection, taken, path, index)
     index = [k for k in index if k not in taken]
     data = [k for k in range(len(names)) if k not in taken and k not in index]
@@ -115,13 +117,13 @@ def _without_dropped(data: list[int], names: Sequence[str], selection: Selection
     dropped = columns_of_words(selection.drop or (), names, path)
     left = [k for k in data if k not in dropped]
     if not left:
-        raise InputError(f"--drop leaves no column of {path}.")
+        raise InputError(f"No column of {path} is left: --columns and --drop choose none that is data.")
     return left
 
 
 def without_counting(choice: Choice, X: Array, names: Sequence[str], selection: Selection, path: Path) -> Choice:
     """The choice without columns that do nothing but count the rows up by one; X (n, d) are those of its data."""
-    if selection.columns or selection.model_columns or len(X) < LEAST_TO_COUNT:
+    if selection.columns or selection.model_columns or selection.width == X.shape[1]:
         return choice
     index = [k for k, column in zip(choice.data, X.T, strict=True) if counts_rows(column)]
     data = [k for k in choice.data if k not in index]

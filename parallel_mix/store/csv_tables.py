@@ -18,7 +18,6 @@ from parallel_mix.store.tables import (
     Array,
     Selection,
     Table,
-    as_names,
     category_code,
     without_counting_columns,
 )
@@ -48,17 +47,19 @@ def read_csv(path: Path, selection: Selection) -> Table:
         counting = (k for k in choice.ignored if counts_rows(_fast(body, separator, [k], len(names))))
         choice = replace(choice, index=list(counting)[:1])
     if not chosen and not categories:
-        wanted = [*choice.data, *choice.index[:1]]
-        numbers = _fast(body, separator, wanted, len(names))
+        numbers = _fast(body, separator, choice.data, len(names))
         if numbers is not None:
-            table = Table(numbers[:, : len(choice.data)], path)
-            if choice.index and (numbers[:, -1] == np.round(numbers[:, -1])).all():
-                table.rows = as_names(numbers[:, -1])
-            if table.rows is not None or not choice.index:
-                return without_counting_columns(table, choice, names, header is not None, selection)
+            table = Table(numbers, path, rows=_texts_of(body, separator, choice.index[:1]))
+            return without_counting_columns(table, choice, names, header is not None, selection)
     number = category_code if categories else float
     table = _by_cell(path, body, separator, names, chosen, choice, number)
     return without_counting_columns(table, choice, names, header is not None, selection)
+
+
+def _texts_of(body: list[str], separator: str, columns: list[int]) -> list[str] | None:
+    """The cells of a column as they are written; None where there is no column, or nothing in it."""
+    texts = [cells_of(line, separator)[columns[0]] for line in body] if columns else []
+    return texts if any(texts) else None
 
 
 def lines_of(path: Path, plain: bool = False) -> list[str]:
@@ -96,9 +97,9 @@ def _is_number(cell: str) -> bool:
 def _is_header(cells: list[str]) -> bool:
     """A first line without a single number is a header; a lone text among numbers is not.
 
-    One whose first cell is empty is that of a table with an index, and 0, 1, 2, ... are the columns' numbers in pandas.
+    One of an empty cell, 0, 1, 2, ... is that of a table of pandas with an index, and columns without names.
     """
-    if len(cells) > 1 and (not cells[0] or cells == [str(k) for k in range(len(cells))]):
+    if len(cells) > 1 and not cells[0] and cells[1:] == [str(k) for k in range(len(cells) - 1)]:
         return True
     return not any(_is_number(cell) for cell in cells)
 
@@ -154,5 +155,6 @@ def _by_cell(
         extra["y"] = np.array([cells[chosen["y"]] for cells in table])
     naming = [chosen["rows"]] if "rows" in chosen else choice.index[:1]
     if naming:
-        extra["rows"] = [cells[naming[0]] for cells in table]
+        texts = [cells[naming[0]] for cells in table]
+        extra["rows"] = texts if any(texts) else None
     return Table(numbers[:, choice.data], path, **extra)

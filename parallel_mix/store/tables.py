@@ -75,6 +75,7 @@ class Selection:
     drop: tuple[str, ...] | None = None  # all but these
     model_columns: tuple[str, ...] | None = None  # those of a model, in its order, where the file has names
 
+    width: int | None = None  # how many columns a model without names has
     square: bool = False  # rows and columns are the same things, so that none is an index
 
     @property

@@ -68,7 +68,7 @@ def test_words_choose_columns_of_every_format(kind: str, named: bool, tmp_path: 
         (["wine"], [], "no column 'wine'; it has alcohol, malic, ash, hue"),
         (["3..2"], [], "runs backwards"),
         (["1", "alcohol"], [], "'alcohol' .* is asked for twice"),
-        ([], ["1..4"], "leaves no column"),
+        ([], ["1..4"], "No column .* is left"),
         ([], ["wine"], "no column 'wine'"),
     ],
 )
@@ -183,12 +183,24 @@ def test_names_that_stand_for_two_columns_choose_none(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_table(path, Selection(model_columns=("a", "a", "b"))).X, X[:, :3])
 
 
-@pytest.mark.parametrize("head", [",0,1", "0,1,2"])
-def test_columns_that_pandas_numbers_have_a_header(head: str, tmp_path: Path) -> None:
-    index = range(6) if head[0] == "," else X[:, 2]
-    table = read_table(csv(tmp_path, head, index, X[:, 0], X[:, 1]))
-    assert table.X.shape == (6, 2 + (head[0] != ","))
-    assert table.columns == [name for name in head.split(",") if name]
+def test_columns_that_pandas_numbers_have_a_header_and_rows_of_numbers_are_rows(tmp_path: Path) -> None:
+    table = read_table(csv(tmp_path, ",0,1", ["007", "3", "10000000000000003", "x", "y", "z"], X[:, 0], X[:, 1]))
+    assert (table.X.shape, table.columns) == ((6, 2), ["0", "1"])
+    assert table.rows == ["007", "3", "10000000000000003", "x", "y", "z"]
+    assert read_table(csv(tmp_path, "", [0, 1, 1, 0], [1, 0, 1, 0])).X.shape == (4, 2)
+    with pytest.raises(InputError, match="NaN"):
+        read_table(csv(tmp_path, "", ["", 3, 4], [1.5, 4, 5]))
+
+
+def test_a_column_that_is_empty_throughout_is_no_name(tmp_path: Path) -> None:
+    table = read_table(csv(tmp_path, "a,b,", X[:, 0], X[:, 1], [""] * 6))
+    assert (table.X.shape, table.rows) == ((6, 2), None)
+
+
+def test_the_columns_of_a_model_without_names_are_taken_as_they_are(tmp_path: Path) -> None:
+    path = csv(tmp_path, "", range(6), X[:, 0])
+    assert read_table(path).X.shape == (6, 1)
+    assert read_table(path, Selection(width=2)).X.shape == (6, 2)
 
 
 def test_row_names_of_ones_own_leave_an_index_out(tmp_path: Path) -> None:
