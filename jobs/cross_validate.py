@@ -24,13 +24,11 @@ class Options(CommonOptions):
     )
     labels: str = option("y", "dataset or column of the classes; rows without one are left out", metavar="NAME")
     kind: str | None = option(
-        None,
-        "what the input is; default: distances where it has some, else vectors",
-        choices=("distances", "similarities", "vectors"),
+        None, "what the input is; default: distances, else vectors", choices=("distances", "similarities", "vectors")
     )
     metric: str | None = option(None, "of categories: distances learnt in each training part", choices=("vdm",))
     from_similarity: str | None = option(
-        None, "distances of similarities: largest - S, 1/S", choices=("bound", "inverse")
+        None, "distances made of S: its largest - S, 1/S", choices=("bound", "inverse")
     )
     symmetrize: bool = option(False, "take the mean of a matrix there and back")
     partitions: int = option(20, "random partitions into training and test rows", read=positive, metavar="N")

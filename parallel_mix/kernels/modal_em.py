@@ -8,8 +8,8 @@ log, without the Gaussian's constant), J = Cov_p / sigma^2 `covariance`. f never
 How long a step is says nothing of how far the mode is; the Jacobian J of the step does. An ascent ends
 - where the trace of J, which comes with the sums, is under 0.9 and bounds the distance to go, step tr/(1 - tr), by the
   tolerance; or else
-- at the end of a Newton finish. When a step is below 0.01 bandwidths and many plain ones would follow, and again when it
-  has halved, or when the mode seems to be reached, J itself is computed. Where the density curves down in every
+- at the end of a Newton finish. When a step is below 0.01 bandwidths and many plain ones would follow, again when
+  it has halved, and when the mode seems to be reached, J itself is computed. Where the density curves down in every
   direction and Newton's step is short, Newton's steps are taken as long as the steps of modal EM shrink threefold each
   time; a Newton step below the tolerance is the last one. Where one of this fails, the ascent goes on by plain steps
   from where it was.
