@@ -59,9 +59,9 @@ def test_the_same_bits_everywhere(table: Path, whole: Path, tmp_path: Path, back
 @pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
 def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> None:
     rows = tmp_path / "rows.npy"
-    np.save(rows, blobs(5000, 8, 5))
+    np.save(rows, blobs(6000, 8, 5))
     whole = tmp_path / "whole.h5"
-    words = ["distances", rows, "--metric", "minkowski", "--p", "3"]
+    words = ["distances", rows, "--metric", "minkowski", "--p", "2.7"]
     assert parallel_mix(*words, "-o", whole).returncode == 0
     out = tmp_path / "D.h5"
     before, after = launcher(backend)
