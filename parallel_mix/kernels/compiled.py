@@ -22,6 +22,8 @@ from parallel_mix import compile_notice
 
 F = TypeVar("F", bound=Callable[..., Any])
 Inline = Literal["never", "always"]
+REORDERED = {"reassoc", "contract", "nsz"}
+"""Sums may be added in another order, so that several numbers are added at once; always in the same one."""
 HERE = Path(__file__).parent
 SAID_FOR = 30.0
 """Seconds for which one process speaks for all that start together."""
@@ -59,17 +61,18 @@ FOLDER = cache_folder()
 @overload
 def compiled(function: F) -> F: ...
 @overload
-def compiled(*, inline: Inline) -> Callable[[F], F]: ...
-def compiled(function: Any = None, *, inline: Inline = "never") -> Any:
-    """The function in machine code, which other threads need not wait for."""
+def compiled(*, inline: Inline = "never", fastmath: set[str] | bool = False) -> Callable[[F], F]: ...
+def compiled(function: Any = None, *, inline: Inline = "never", fastmath: set[str] | bool = False) -> Any:
+    """The function in machine code, which other threads need not wait for; 1/0 is infinite, as in NumPy."""
     if function is None:
-        return partial(compiled, inline=inline)
+        return partial(compiled, inline=inline, fastmath=fastmath)
+    compile_it = partial(njit, nogil=True, inline=inline, fastmath=fastmath, error_model="numpy")
     if FOLDER is None:
-        return njit(nogil=True, inline=inline)(function)
+        return compile_it()(function)
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     config.CACHE_DIR = str(FOLDER)  # type: ignore[attr-defined]
     try:
-        return njit(cache=True, nogil=True, inline=inline)(function)
+        return compile_it(cache=True)(function)
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
 

@@ -38,6 +38,8 @@ ROWS_FOR_PRODUCTS = 8
 """Second moments of few start points, at most one for so many columns, are summed without a table of products."""
 MOST_PRODUCTS = 16_777_216
 """Products of coordinates that are kept for the next sums (64 MB); more are made again, a tile at a time."""
+LEFT_OUT = 23.0
+"""Kernels are left out where they add less than e^-LEFT_OUT of the density."""
 NEGLIGIBLE = 1e-14
 """Part of the density below which a kernel does not matter to its curvature."""
 
@@ -141,20 +143,26 @@ def _lost(sums: Array, d: int) -> np.ndarray:
     return np.flatnonzero(~(np.isfinite(total) & (total > 0.0)))
 
 
+def reach(most: float, log_density: Any) -> Any:
+    """How far a kernel may be, in bandwidths, and matter: all beyond add less than e^-23 (1e-10) of the density.
+
+    `most` is the log of the number of kernels times the largest weight.
+    """
+    return np.sqrt(2.0 * np.maximum(LEFT_OUT + most - log_density, 0.0))
+
+
 def nearby_kernels(points: Array, log_density: Array, kernels: ScaledKernels, slack: float) -> ScaledKernels:
     """The kernels that matter to any of the points while they move by no more than `slack`.
 
-    All that are left out add less than a rounding, e^-37, to the sum of any point. `log_density` is a lower bound; it
-    does not fall along an ascent.
+    `log_density` is a lower bound; it does not fall along an ascent.
     """
     n = len(kernels)
     if kernels.direct or n < FEW_KERNELS or not np.isfinite(log_density).all():
         return kernels
-    negligible = np.log(n) + 37.0
-    reach = slack + np.sqrt(2.0 * np.maximum(negligible + kernels.log_weights.max() - log_density, 0.0))
+    farthest = slack + reach(np.log(n) + kernels.log_weights.max(), log_density)
     squares = np.einsum("ij,ij->i", points, points)
     table = kernels.table if kernels.single is None else kernels.single
-    augmented = np.column_stack([np.ones(len(points)), points, (reach**2 - squares) / 2.0]).astype(table.dtype)
+    augmented = np.column_stack([np.ones(len(points)), points, (farthest**2 - squares) / 2.0]).astype(table.dtype)
     least = (kernels.log_weights - SINGLE_ERROR).astype(table.dtype)
     near = np.zeros(n, dtype=bool)
     width = PAIRS_AT_ONCE // ROWS_AT_ONCE

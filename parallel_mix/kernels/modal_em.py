@@ -15,19 +15,21 @@ How long a step is says nothing of how far the mode is; the Jacobian J of the st
   from where it was.
 An ascent that is within the tolerance of a saddle is moved off it, along the direction in which the density rises.
 
-While steps are long (from the second on) their sums may be taken in single precision (`coarse`); everything else is
-double: all that ends an ascent, and the way past a saddle.
+While steps are long (from the second on) their sums may be taken in single precision (`coarse`), for many ascents at
+once; everything else is double: all that ends an ascent, and the way past a saddle. That part goes ascent by ascent,
+with the few kernels near it (`near_sums`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, nearby_kernels, unpack_moments
-from parallel_mix.kernels.newton_finish import Curvature
+from parallel_mix.kernels.near_sums import NearKernels, all_near, covariance_of, find_near, reach, room_for, weigh
+from parallel_mix.kernels.newton_finish import curvature
 
 TOLERANCE = 1e-4
 """Distance to the mode, in bandwidths, at which an ascent ends."""
@@ -42,6 +44,9 @@ COARSE_COST = 0.5
 """What a coarse pair costs, and one that is looked at for whether it is near, in plain ones."""
 TURN_COST = 25_000.0
 """What a turn costs besides its sums, in plain pairs: all the small steps of NumPy."""
+
+LOOK_COST, LOOK_COST_A_COLUMN = 1.5, 0.25
+"""What a look at J costs, in plain steps, and how much more for each column."""
 
 FINISH_BELOW = 0.01
 """Steps shorter than this, in bandwidths, let an ascent that has far to go look at J."""
@@ -70,10 +75,11 @@ MOMENTS_AT_ONCE = 1_048_576
 
 SLACK = 1.0
 """How far points may move, in bandwidths, before their near kernels are looked up again."""
+OWN_SLACK = 0.25
+"""How far one may move before the kernels near itself are."""
 
 
-@dataclass
-class Ascents:
+class Ascents(NamedTuple):
     """The state of many ascents; all of it goes into a checkpoint."""
 
     points: Array  # (m, d) in bandwidths
@@ -120,7 +126,7 @@ class Ascents:
         ]
         return [turn for turn in turns if turn[0].size]
 
-    def count(self, which: np.ndarray, kernels: int, coarse: bool, curved: bool) -> None:
+    def count_work(self, which: np.ndarray, kernels: int, coarse: bool, curved: bool) -> None:
         """Count the work of one turn of some ascents, sums over so many kernels for each."""
         each = cost_of_a_look(self.points.shape[1]) if curved else 1.0
         self.work[which] += kernels * (each if not coarse else COARSE_COST) + TURN_COST / len(which)
@@ -130,78 +136,31 @@ class Ascents:
         d = self.points.shape[1]
         total = sums[:, d]
         step = sums[:, :d] / total[:, None]
-        squared = np.einsum("ij,ij->i", step, step)
-        length, log_density = np.sqrt(squared), np.log(total) + sums[:, -1]
-        self.iterations[which] += 1
+        log_density = np.log(total) + sums[:, -1]
         if sums.shape[1] == d + 3:
-            self.log_density[which] = log_density
-            trace = np.maximum(sums[:, d + 1] / total - squared, 0.0)
-            self._step(which, step, length, trace)
+            trace = np.maximum(sums[:, d + 1] / total - np.einsum("ij,ij->i", step, step), 0.0)
+            step_plainly(self, which, step, log_density, trace, MAX_ITERATIONS)
         else:
             covariance = unpack_moments(sums, d) / total[:, None, None] - step[:, :, None] * step[:, None, :]
-            self._look(which, step, length, log_density, Curvature.of(step, covariance))
-        self.moving[which] &= self.iterations[which] < MAX_ITERATIONS
-        self.last_step[which] = length
-
-    def _step(self, which: np.ndarray, step: Array, length: Array, trace: Array) -> None:
-        """A plain step."""
-        coarse, points = self.coarse[which], self.points[which]
-        bounded = (trace < MOST_TRACE) & (length * trace < TOLERANCE * (1.0 - trace)) & (length < NEWTON_REACH)
-        arrived = bounded & ~coarse
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = length / self.last_step[which]
-            to_go = np.where(ratio < 1.0, length * ratio / (1.0 - ratio), np.inf)
-            steps_to_go = np.log(TOLERANCE / 2.0 / to_go) / np.log(ratio)
-        near = (to_go < TOLERANCE / 2.0) | (length <= _no_step(points))
-        slow = (length < self.look_below[which]) & ~(steps_to_go < cost_of_a_look(points.shape[1]))
-        looks = ~coarse & ~arrived & (near | slow)
-        self.points[which] = points + step
-        self.look_below[which[looks]] = length[looks] / 2.0
-        self.curved[which] = looks
-        self.coarse[which] = (coarse | (self.iterations[which] == 1)) & (length >= COARSE_ABOVE) & ~slow
-        self.moving[which] = ~arrived
-
-    def _look(self, which: np.ndarray, step: Array, length: Array, log_density: Array, here: Curvature) -> None:
-        """A step of Newton's where it is safe, else a plain one."""
-        finishing, before = self.finishing[which], self.last_step[which]
-        still = length <= _no_step(self.points[which])
-        shrinks = ~finishing | (NEWTON_FALL * length <= before) | still
-        safe = here.curves_down & (here.length <= NEWTON_REACH) & shrinks
-        # A plain step from where there is none leads nowhere: where the density does not curve up, this is the mode.
-        rises = here.rising.any(axis=1)
-        stuck = ~safe & still
-        fails = finishing & ~safe & ~stuck
-        on_saddle = rises & (stuck | (~finishing & (here.length <= TOLERANCE)))
-        move = step + np.where(on_saddle[:, None], NUDGE * here.rising, 0.0)
-        move[safe] = here.newton[safe]
-
-        starts = which[safe & ~finishing]
-        self.plain[starts] = self.points[starts] + step[safe & ~finishing]
-        self.log_density[which[~fails]] = log_density[~fails]
-        self.points[which] += move
-        self.points[which[fails]] = self.plain[which[fails]]
-        self.curved[which] = self.finishing[which] = safe
-        self.look_below[which[on_saddle]] = FINISH_BELOW
-        self.unsure[which] |= on_saddle | (~finishing & rises & (here.length <= NEAR_SADDLE))
-        self.moving[which] = ~(safe & (here.length < TOLERANCE)) & ~(stuck & ~rises)
+            step_by_newton(self, which, step, log_density, covariance, MAX_ITERATIONS)
 
     def state(self) -> dict[str, Any]:
         """Named arrays to go on from."""
-        return {f"ascents/{name}": getattr(self, name) for name in NAMES}
+        return {f"ascents/{name}": getattr(self, name) for name in self._fields}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Ascents:
         """The ascents that gave the state."""
-        return cls(*[state[f"ascents/{name}"] for name in NAMES])
+        return cls(*[state[f"ascents/{name}"] for name in cls._fields])
 
     def take(self, which: np.ndarray) -> Ascents:
         """Some of the ascents by themselves, to send away."""
-        return Ascents(*[getattr(self, name)[which] for name in NAMES])
+        return Ascents(*[values[which] for values in self])
 
     def put(self, which: np.ndarray, others: Ascents) -> None:
         """Take over the state of some ascents that were sent away."""
-        for name in NAMES:
-            getattr(self, name)[which] = getattr(others, name)
+        for mine, theirs in zip(self, others, strict=True):
+            mine[which] = theirs
 
     @property
     def capped(self) -> np.ndarray:
@@ -209,27 +168,134 @@ class Ascents:
         return self.iterations >= MAX_ITERATIONS
 
 
-NAMES = tuple(field.name for field in fields(Ascents))
-
-
+@compiled
 def cost_of_a_look(d: int) -> float:
     """What sums with second moments and a Newton step cost, in plain steps."""
-    return 1.5 + 0.6 * d
+    return LOOK_COST + LOOK_COST_A_COLUMN * d
 
 
-def _no_step(points: Array) -> Array:
-    least: Array = np.maximum(NO_STEP, ROUNDINGS * np.abs(points).max(axis=1))
-    return least
+@compiled
+def none_at(point: Array) -> float:
+    """How short a step is none at a point."""
+    farthest = 0.0
+    for coordinate in point:
+        farthest = max(farthest, abs(coordinate))
+    return max(NO_STEP, ROUNDINGS * farthest)
+
+
+@compiled
+def step_plainly(ascents: Ascents, which: Any, step: Array, log_density: Array, trace: Array, limit: int) -> None:
+    """Take a plain step with each of the ascents `which`."""
+    for k in range(len(which)):
+        step_one(ascents, which[k], step[k], log_density[k], trace[k], limit)
+
+
+@compiled
+def step_by_newton(ascents: Ascents, which: Any, step: Array, log_density: Array, J: Array, limit: int) -> None:
+    """Let each of the ascents `which` look at its J, (k, d, d), and take a step of Newton's where that is safe."""
+    newton, rising = np.empty(step.shape[1]), np.empty(step.shape[1])
+    for k in range(len(which)):
+        look_one(ascents, which[k], step[k], log_density[k], J[k], newton, rising, limit)
+
+
+@compiled
+def step_one(ascents: Ascents, i: int, step: Array, log_density: float, trace: float, limit: int) -> None:
+    """A plain step of ascent i."""
+    point, length = ascents.points[i], np.sqrt((step * step).sum())
+    ratio = length / ascents.last_step[i]
+    to_go, steps_to_go = np.inf, 0.0
+    if ratio < 1.0:
+        to_go = length * ratio / (1.0 - ratio)
+        steps_to_go = np.log(TOLERANCE / 2.0 / to_go) / np.log(ratio) if to_go > 0.0 else 0.0
+    elif not ratio >= 1.0:  # the first
+        steps_to_go = np.inf
+    bounded = trace < MOST_TRACE and length * trace < TOLERANCE * (1.0 - trace) and length < NEWTON_REACH
+    slow = length < ascents.look_below[i] and steps_to_go >= cost_of_a_look(len(point))
+    near = to_go < TOLERANCE / 2.0 or length <= none_at(point)
+    arrived = bounded and not ascents.coarse[i]
+    looks = (near or slow) and not ascents.coarse[i] and not arrived
+
+    ascents.iterations[i] += 1
+    ascents.log_density[i], ascents.last_step[i] = log_density, length
+    point += step
+    ascents.curved[i] = looks
+    if looks:
+        ascents.look_below[i] = length / 2.0
+    far = length >= COARSE_ABOVE and not slow
+    ascents.coarse[i] = far and (ascents.coarse[i] or ascents.iterations[i] == 1)
+    ascents.moving[i] = not arrived and ascents.iterations[i] < limit
+
+
+@compiled
+def look_one(
+    ascents: Ascents, i: int, step: Array, log_density: float, J: Array, newton: Array, rising: Array, limit: int
+) -> None:
+    """A step of Newton's of ascent i where it is safe, else a plain one. (`newton` and `rising` are room.)"""
+    point, finishing, length = ascents.points[i], ascents.finishing[i], np.sqrt((step * step).sum())
+    curves_down, rises = curvature(J, step, newton, rising)
+    ahead = np.sqrt((newton * newton).sum())
+    still = length <= none_at(point)
+    shrinks = not finishing or NEWTON_FALL * length <= ascents.last_step[i] or still
+    safe = curves_down and ahead <= NEWTON_REACH and shrinks
+    # A plain step from where there is none leads nowhere: where the density does not curve up, this is the mode.
+    stuck = still and not safe
+    on_saddle = rises and (stuck or (not finishing and ahead <= TOLERANCE))
+
+    ascents.iterations[i] += 1
+    ascents.last_step[i] = length
+    ascents.curved[i] = ascents.finishing[i] = safe
+    ascents.unsure[i] |= on_saddle or (rises and not finishing and ahead <= NEAR_SADDLE)
+    ascents.moving[i] = not (safe and ahead < TOLERANCE) and (rises or not stuck) and ascents.iterations[i] < limit
+    if finishing and not safe and not stuck:
+        point[:] = ascents.plain[i]
+        return
+    ascents.log_density[i] = log_density
+    if safe and not finishing:
+        ascents.plain[i] = point + step
+    if on_saddle:
+        ascents.look_below[i] = FINISH_BELOW
+        step = step + NUDGE * rising
+    point += newton if safe else step
+
+
+@compiled
+def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, limit: int) -> None:
+    """Climb with each of the ascents `which` till it has arrived, or moved so far that other kernels may be near."""
+    d, n = near.x.shape
+    room, sums, J = room_for(n, d), np.empty(d + 1), np.empty((d, d))
+    newton, rising = np.empty(d), np.empty(d)
+    for i in which:
+        point, began = ascents.points[i], ascents.points[i].copy()
+        own, count = near, 0
+        while ascents.moving[i]:
+            if ((point - began) ** 2).sum() > (SLACK - OWN_SLACK) ** 2:
+                break
+            if not count or (count < n and ((point - own.centre) ** 2).sum() > OWN_SLACK**2):
+                count = find_near(near, point, OWN_SLACK + reach(most, ascents.log_density[i]), room)
+                own = room if count < n else near
+                ascents.work[i] += COARSE_COST * n
+            here = point - own.centre
+            total = weigh(own, count, here, ascents.log_density[i], sums)
+            step = sums[:d] - here
+            log_density = ascents.log_density[i] + np.log(total)
+            if ascents.curved[i]:
+                ascents.work[i] += count * cost_of_a_look(d)
+                covariance_of(own, count, sums, total, J)
+                look_one(ascents, i, step, log_density, J, newton, rising, limit)
+            else:
+                ascents.work[i] += count
+                step_one(ascents, i, step, log_density, sums[d], limit)
 
 
 def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
     """Climb until all but `leave` ascents have arrived (Approach II's work on one block).
 
-    Kernels too far from all of the block to change a sum by a rounding are left out (`nearby_kernels`). Which are near
-    is found again when a point has moved by more than the slack, or most of the points have arrived.
+    Far from their ends they go together, until no more than `leave` of them are far. Kernels too far from all of them
+    to change a sum are left out (`nearby_kernels`); which are near is found again when a point has moved by more than
+    the slack, or most of the points have come near their ends.
     """
     near, seen_from, count = kernels, ascents.points, 0
-    while (which := np.flatnonzero(ascents.moving)).size > leave:
+    while (which := np.flatnonzero(ascents.moving & (ascents.coarse | (ascents.iterations == 0)))).size > leave:
         if near is kernels:
             stale = not count or 8 * which.size <= count
         else:
@@ -239,11 +305,13 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
             near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
             seen_from, count = ascents.points.copy(), which.size
             ascents.work[which] += COARSE_COST * len(kernels)
-        # A product of many rows is cheaper a row: those further on wait for those behind, unless these are so few that
-        # they will be left.
-        turns = ascents.turns()
-        which, *kind = next((turn for turn in turns if turn[0].size > leave), max(turns, key=lambda turn: turn[0].size))
-        sums = kernel_sums(ascents.points[which], ascents.log_density[which], near, *kind)
-        ascents.count(which, len(near), *kind)
+        coarse = bool(ascents.coarse[which[0]])
+        sums = kernel_sums(ascents.points[which], ascents.log_density[which], near, coarse)
+        ascents.count_work(which, len(near), coarse, False)
         ascents.advance(which, sums)
+    fine = ascents.moving & ~ascents.coarse & (ascents.iterations > 0)
+    while (which := np.flatnonzero(fine & ascents.moving)).size:
+        near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
+        room = all_near(near.x, near.log_weights, ascents.points[which].mean(axis=0))
+        climb_near(ascents, which, room, np.log(len(near)) + near.log_weights.max(), MAX_ITERATIONS)
     return ascents

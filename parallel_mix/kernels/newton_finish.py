@@ -7,11 +7,9 @@ The Jacobian of the modal EM step is the covariance J of p, in units of sigma^2;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
+from parallel_mix.kernels.compiled import REORDERED, compiled
 from parallel_mix.kernels.density import Array
 
 CURVES_DOWN = 1e-6
@@ -21,54 +19,80 @@ CLEAR_DRIFT = 1e-9
 """A step along a direction, in bandwidths, that is more than roundings."""
 
 
-@dataclass
-class Curvature:
-    """What is known of some points from their steps and covariances of p."""
+@compiled
+def curvature(covariance: Array, step: Array, newton: Array, rising: Array) -> tuple[bool, bool]:
+    """Whether the density curves down in every direction, and whether it curves up in one.
 
-    newton: Array  # (m, d) (I - J)^-1 step: the way to the stationary point nearby
-    length: Array  # (m) its length
-    curves_down: np.ndarray  # (m) bool: in every direction, so that a stationary point nearby is a mode
-    rising: Array  # (m, d) the direction in which the density curves up most, of unit length; zeros where there is none
+    `newton` becomes the way to the stationary point nearby, and `rising` the direction in which the density curves up
+    most, of unit length, where there is one. `covariance` is J where modal EM takes the `step`.
+    """
+    newton[:] = 0.0
+    rising[:] = 0.0
+    if not np.isfinite(covariance.sum()):
+        return False, False
+    if solved(covariance, step, newton):
+        return True, False
+    values, directions = np.linalg.eigh(covariance)
+    for k in range(len(values)):
+        along, away = 0.0, 1.0 - values[k]
+        for a in range(len(step)):
+            along += directions[a, k] * step[a]
+        away = away if abs(away) >= CURVES_DOWN else CURVES_DOWN
+        for a in range(len(step)):
+            newton[a] += directions[a, k] * along / away
+    if values[-1] <= 1.0 + CURVES_DOWN:
+        return False, False
+    rising[:] = directions[:, -1]
+    head_for(rising, step)
+    return False, True
 
-    @classmethod
-    def of(cls, step: Array, covariance: Array) -> Curvature:
-        """The curvature where modal EM takes the `step` (m, d) and p has the `covariance` (m, d, d)."""
-        identity = np.eye(step.shape[1])
-        curves_down = _positive_definite((1.0 - CURVES_DOWN) * identity - covariance)
-        newton, rising = np.zeros_like(step), np.zeros_like(step)
-        if curves_down.any():
-            matrices = identity - covariance[curves_down]
-            newton[curves_down] = np.linalg.solve(matrices, step[curves_down, :, None])[:, :, 0]
-        for row in np.flatnonzero(~curves_down & np.isfinite(covariance).all(axis=(1, 2))):
-            values, directions = np.linalg.eigh(covariance[row])
-            along = directions.T @ step[row]
-            away = 1.0 - values
-            away[np.abs(away) < CURVES_DOWN] = CURVES_DOWN
-            newton[row] = directions @ (along / away)
-            if values[-1] > 1.0 + CURVES_DOWN:
-                rising[row] = _towards(directions[:, -1], along[-1])
-        return cls(newton, np.sqrt(np.einsum("ij,ij->i", newton, newton)), curves_down, rising)
 
-
-def _towards(direction: Array, drift: float) -> Array:
-    """The direction with the sign of the ascent's own drift along it.
+@compiled
+def head_for(direction: Array, step: Array) -> None:
+    """Give a direction the sign of the ascent's own drift along it.
 
     Where there is none (an exact tie) the sign does not depend on the order of the columns: the sum of the cubes is
     positive, or else the first coordinate that is not zero.
     """
+    drift, cubes = 0.0, 0.0
+    for a in range(len(step)):
+        drift += direction[a] * step[a]
+        cubes += direction[a] ** 3
     if abs(drift) <= CLEAR_DRIFT:
-        cubes = float((direction**3).sum())
-        drift = cubes if abs(cubes) > CLEAR_DRIFT else float(direction[np.flatnonzero(direction)[0]])
-    return direction if drift >= 0 else -direction
+        drift = cubes
+        for a in range(len(step)):
+            if abs(drift) > CLEAR_DRIFT:
+                break
+            drift = direction[a]
+    if drift < 0.0:
+        direction *= -1.0
 
 
-def _positive_definite(matrices: Array) -> NDArray[np.bool_]:
-    """Which symmetric matrices have positive eigenvalues only, by Cholesky: a tenth of the eigenvalues' cost."""
-    try:
-        np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        if len(matrices) == 1:
-            return np.zeros(1, dtype=bool)
-        half = len(matrices) // 2
-        return np.concatenate([_positive_definite(matrices[:half]), _positive_definite(matrices[half:])])
-    return np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
+@compiled(fastmath=REORDERED)
+def solved(covariance: Array, step: Array, newton: Array) -> bool:
+    """Solve ((1 - 1e-6) I - J) newton = step by Cholesky; False where the matrix is not positive definite."""
+    d = len(step)
+    lower = np.empty((d, d))
+    for a in range(d):
+        for b in range(a + 1):
+            left = -covariance[a, b]
+            if a == b:
+                left += 1.0 - CURVES_DOWN
+            for k in range(b):
+                left -= lower[a, k] * lower[b, k]
+            if a > b:
+                lower[a, b] = left / lower[b, b]
+            elif left > 0.0:
+                lower[a, a] = np.sqrt(left)
+            else:
+                return False
+    for a in range(d):
+        left = step[a]
+        for k in range(a):
+            left -= lower[a, k] * newton[k]
+        newton[a] = left / lower[a, a]
+    for a in range(d - 1, -1, -1):
+        newton[a] /= lower[a, a]
+        for k in range(a):
+            newton[k] -= lower[a, k] * newton[a]
+    return True
