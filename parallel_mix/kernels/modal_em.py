@@ -27,7 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parallel_mix.kernels.compiled import compiled
-from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, nearby_kernels, unpack_moments
+from parallel_mix.kernels.density import (
+    Array,
+    ScaledKernels,
+    kernel_sums,
+    nearby_kernels,
+    scale_kernels,
+    unpack_moments,
+)
 from parallel_mix.kernels.near_sums import NearKernels, all_near, covariance_of, find_near, reach, room_for, weigh
 from parallel_mix.kernels.newton_finish import curvature
 
@@ -48,8 +55,8 @@ TURN_COST = 25_000.0
 LOOK_COST, LOOK_COST_A_COLUMN = 1.5, 0.25
 """What a look at J costs, in plain steps, and how much more for each column."""
 
-FINISH_BELOW = 0.01
-"""Steps shorter than this, in bandwidths, let an ascent that has far to go look at J."""
+FIRST_LOOK = 0.05
+"""Steps shorter than this, in bandwidths, over the cost of a look let an ascent that has far to go look at J."""
 
 NEWTON_REACH = 0.2
 """The longest Newton step, and the longest step of modal EM whose J says what is ahead, in bandwidths."""
@@ -104,7 +111,7 @@ class Ascents(NamedTuple):
             plain=np.zeros_like(points, dtype=np.float64),
             log_density=np.array(log_density, dtype=np.float64),
             last_step=np.full(m, np.nan),
-            look_below=np.full(m, FINISH_BELOW),
+            look_below=np.full(m, first_look(points.shape[1])),
             work=np.zeros(m),
             iterations=np.zeros(m, dtype=np.int32),
             coarse=np.zeros(m, dtype=bool),
@@ -172,6 +179,12 @@ class Ascents(NamedTuple):
 def cost_of_a_look(d: int) -> float:
     """What sums with second moments and a Newton step cost, in plain steps."""
     return LOOK_COST + LOOK_COST_A_COLUMN * d
+
+
+@compiled
+def first_look(d: int) -> float:
+    """A step shorter than this, in bandwidths, lets an ascent that has far to go look at J."""
+    return FIRST_LOOK / cost_of_a_look(d)
 
 
 @compiled
@@ -253,7 +266,7 @@ def look_one(
     if safe and not finishing:
         ascents.plain[i] = point + step
     if on_saddle:
-        ascents.look_below[i] = FINISH_BELOW
+        ascents.look_below[i] = first_look(len(point))
         step = step + NUDGE * rising
     point += newton if safe else step
 
@@ -315,3 +328,9 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
         room = all_near(near.x, near.log_weights, ascents.points[which].mean(axis=0))
         climb_near(ascents, which, room, np.log(len(near)) + near.log_weights.max(), MAX_ITERATIONS)
     return ascents
+
+
+def warm_up() -> None:
+    """Load compiled code, which takes some tenths of a second: before workers are forked, or while ranks start."""
+    points = np.array([[0.0], [3.0]])
+    ascend(Ascents.begin(points, np.zeros(2)), scale_kernels(points, np.full(2, -np.log(2.0)), 1.0))

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from parallel_mix.kernels.compiled import REORDERED, compiled
 from parallel_mix.kernels import density
+from parallel_mix.kernels.compiled import REORDERED, compiled
 from parallel_mix.kernels.density import Array
 
 reach = compiled(density.reach)
@@ -44,9 +44,7 @@ class NearKernels(NamedTuple):
 def room_for(n: int, d: int) -> NearKernels:
     """Room for n kernels of d columns."""
     x, some = np.empty((d, n)), np.empty((4, n))
-    return NearKernels(
-        np.zeros(d), x, some[0], some[1], some[2], some[3], np.empty(n, np.int64), np.empty(n, np.int64)
-    )
+    return NearKernels(np.zeros(d), x, some[0], some[1], some[2], some[3], np.empty(n, np.int64), np.empty(n, np.int64))
 
 
 @compiled(fastmath=REORDERED)
@@ -166,11 +164,12 @@ def covariance_of(room: NearKernels, count: int, sums: Array, total: float, cova
             covariance[a, b] = covariance[b, a] = covariance[a, b] / total - sums[a] * sums[b]
 
 
-@compiled(fastmath=REORDERED, inline="always")
+@compiled(fastmath={"contract"})
 def exponentials(values: Array, powers: Any) -> None:
     """Replace values by their exponentials, to a few roundings: no value over 700. (`powers` is room.)
 
-    A polynomial, so that several are made at once; the C library's function makes one.
+    A polynomial, so that several are made at once; the C library's function makes one. Not reordered: that would merge
+    the two parts of log 2.
     """
     for j in range(len(values)):
         v = max(values[j], LEAST_EXPONENT)

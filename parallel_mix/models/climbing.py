@@ -163,7 +163,7 @@ def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> 
         at = [(ascents.points[which], ascents.log_density[which], *kind) for which, *kind in turns]
         kernel = partial(sums_of_block, sigma=sigma, turns=at)
         for which, *kind in turns:
-            ascents.count(which, n, *kind)
+            ascents.count_work(which, n, *kind)
         for (which, *_), sums in zip(turns, backend.map_reduce(kernel, blocks, add_turns), strict=True):
             ascents.advance(which, sums)
         yield

@@ -8,6 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from parallel_mix.backends.base import Backend
+from parallel_mix.kernels import modal_em
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import merge_ends
@@ -52,6 +53,7 @@ class _Fit:
 
     def result(self) -> HmacResult:
         self._restore()
+        modal_em.warm_up()
         self.backend.share(PointsRecipe(self.source, self.frame))
         try:
             while len(self.levels) < len(self.bandwidths):

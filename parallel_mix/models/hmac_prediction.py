@@ -9,6 +9,7 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
+from parallel_mix.kernels import modal_em
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
@@ -32,6 +33,7 @@ def predict_hmac(
     """
     run = run or QuietRun()
     level = result.level_number(level)
+    modal_em.warm_up()
     backend.share(PointsRecipe(source, result.frame))
     labels = np.full(len(X), -1, dtype=np.int32)
     at = result.frame.inward(X)

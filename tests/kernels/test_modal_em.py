@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,8 @@ from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, scal
 from parallel_mix.kernels.locality import neighbours
 from parallel_mix.kernels.modal_em import Ascents, ascend
 from parallel_mix.kernels.mode_merging import merge_ends
-from parallel_mix.kernels.newton_finish import Curvature
+from parallel_mix.kernels.near_sums import all_near, covariance_of, exponentials, find_near, room_for, weigh
+from parallel_mix.kernels.newton_finish import curvature
 from tests.conftest import blobs
 
 
@@ -67,9 +70,9 @@ def test_near_kernels_and_single_precision_change_no_end(d: int, monkeypatch: py
     kernels = kernels_of(X, sigma)
     begin = np.full(1500, -np.log(1500))
     fast = ascend(Ascents.begin(X / sigma, begin), kernels)
-    monkeypatch.setattr(modal_em, "COARSE_ABOVE", np.inf)
     monkeypatch.setattr(modal_em, "nearby_kernels", lambda points, log_density, kernels, slack: kernels)
-    plain = ascend(Ascents.begin(X / sigma, begin), kernels)
+    monkeypatch.setattr(modal_em, "reach", lambda most, log_density: np.inf)
+    plain = ascend(Ascents.begin(X / sigma, begin), replace(kernels, single=None))
     np.testing.assert_allclose(fast.points, plain.points, atol=5e-4)
     assert (merge_ends(fast.points)[1] == merge_ends(plain.points)[1]).all()
 
@@ -105,20 +108,45 @@ def test_the_limit_of_iterations_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ascents.capped.any()
 
 
-def curvature_at(points: Array, kernels: ScaledKernels) -> tuple[Array, Curvature]:
+@dataclass
+class Here:
+    """What is known of some points."""
+
+    newton: Array
+    rising: Array
+    curves_down: list[bool]
+
+
+def look_at(steps: Array, covariances: Array) -> Here:
+    here = Here(np.empty_like(steps), np.empty_like(steps), [])
+    for k, (step, covariance) in enumerate(zip(steps, covariances, strict=True)):
+        here.curves_down.append(curvature(covariance, step, here.newton[k], here.rising[k])[0])
+    return here
+
+
+def curvature_at(points: Array, kernels: ScaledKernels) -> tuple[Array, Here]:
     sums = kernel_sums(points, log_density(points, kernels), kernels, curved=True)
     d = points.shape[1]
     step = sums[:, :d] / sums[:, [d]]
     covariance = unpack_moments(sums, d) / sums[:, d, None, None] - step[:, :, None] * step[:, None, :]
-    return covariance, Curvature.of(step, covariance)
+    return covariance, look_at(step, covariance)
 
 
 def test_a_saddle_is_known_and_left_along_the_rise() -> None:
     kernels = kernels_of(np.array([[-1.5, 0.0], [1.5, 0.0]]), 1.0)
     covariance, here = curvature_at(np.array([[0.0, 0.0], [-1.4, 0.0]]), kernels)
     np.testing.assert_allclose(covariance[0], [[2.25, 0], [0, 0]], atol=1e-12)
-    assert list(here.curves_down) == [False, True]
+    assert here.curves_down == [False, True]
     np.testing.assert_allclose(here.rising, [[1, 0], [0, 0]], atol=1e-12)
+
+
+def defined(X: Array, w: Array, y: Array) -> tuple[Array, Array, float]:
+    """Mean from y, covariance and log of the sum of p, by their definitions."""
+    gaps = X - y
+    exponents = np.log(w) - (gaps**2).sum(axis=1) / 2
+    p = np.exp(exponents - exponents.max())
+    mean = p @ gaps / p.sum()
+    return mean, (gaps - mean).T * p @ (gaps - mean) / p.sum(), float(np.log(p.sum()) + exponents.max())
 
 
 @pytest.mark.parametrize(("rows", "d"), [(1, 1), (20, 1), (20, 5), (3, 30), (20, 30), (300, 3)])
@@ -130,10 +158,41 @@ def test_second_moments_are_those_of_the_definition(rows: int, d: int, offset: f
     at = X[:rows] / sigma
     covariance, _ = curvature_at(at, kernels)
     for k in range(rows):
-        gaps = X / sigma - at[k]
-        p = np.exp(-(gaps**2).sum(axis=1) / 2)
-        mean = p @ gaps / p.sum()
-        np.testing.assert_allclose(covariance[k], (gaps - mean).T * p @ (gaps - mean) / p.sum(), atol=2e-6)
+        np.testing.assert_allclose(covariance[k], defined(X / sigma, np.ones(800), at[k])[1], atol=2e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 17, 40])
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+@pytest.mark.parametrize("reach", [np.inf, 12.0])
+def test_sums_of_near_kernels_are_those_of_the_definition(d: int, offset: float, reach: float) -> None:
+    r = np.random.default_rng(d)
+    X, w = blobs(1300, d, 3) / (0.5 * np.sqrt(d)) + offset, r.random(1300)
+    w[::7] = 1e-300
+    centre = X[3] + 0.1
+    near, room, sums, covariance = (
+        all_near(X, np.log(w), X.mean(axis=0)),
+        room_for(1300, d),
+        np.empty(d + 1),
+        np.empty((d, d)),
+    )
+    count = find_near(near, centre, reach, room)
+    used = room if count < 1300 else near
+    for y in (centre, centre + r.normal(size=d) * 0.2 / np.sqrt(d)):
+        mean, expected, log_sum = defined(X, w, y)
+        total = weigh(used, count, y - used.centre, log_sum + 3.0, sums)
+        covariance_of(used, count, sums, total, covariance)
+        assert np.log(total) == pytest.approx(-3.0, abs=1e-9)
+        np.testing.assert_allclose(sums[:d] - (y - used.centre), mean, atol=1e-9)
+        np.testing.assert_allclose(covariance, expected, atol=1e-9)
+        assert sums[d] == pytest.approx(np.trace(expected), abs=1e-9)
+
+
+def test_exponentials_are_those_of_the_library() -> None:
+    values = np.concatenate([np.linspace(-699.0, 690.0, 10_007), [0.0, -0.0, 1e-300, -1e4, -np.inf]])
+    made = values.copy()
+    exponentials(made, np.empty(len(values), np.int64))
+    np.testing.assert_allclose(made[:-2], np.exp(values[:-2]), rtol=2e-15)
+    assert (made[-2:] <= 1e-303).all()
 
 
 def test_a_drift_decides_which_way_a_saddle_is_left() -> None:
@@ -148,9 +207,9 @@ def test_newtons_step_leads_to_the_mode_where_the_density_is_a_parabola() -> Non
     covariance = np.array([a @ a.T / (1.0 + np.linalg.norm(a @ a.T, 2)) for a in mixing])
     way = r.normal(size=(6, 4)) * 1e-3
     step = np.array([(np.eye(4) - c) @ w for c, w in zip(covariance, way, strict=True)])
-    here = Curvature.of(step, covariance)
-    assert here.curves_down.all()
-    np.testing.assert_allclose(here.newton, way, rtol=1e-9)
+    here = look_at(step, covariance)
+    assert all(here.curves_down)
+    np.testing.assert_allclose(here.newton, way, rtol=1e-4, atol=1e-7)  # curvatures are told to 1e-6
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 100])
