@@ -18,10 +18,12 @@ import numpy as np
 from hmac_speed import workloads
 
 from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.kernels import modal_em
 from parallel_mix.models.hmac_levels import fit_hmac
 from parallel_mix.models.hmac_result import HmacSettings
 from parallel_mix.models.points import ArraySource
 from parallel_mix.models.run import HowFar, QuietRun
+from parallel_mix.progress import Progress
 
 
 class Clocked(QuietRun):
@@ -29,16 +31,18 @@ class Clocked(QuietRun):
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
-        self.first: tuple[float, float] | None = None
+        self.progress = Progress(quiet=True)
         self.notes: list[tuple[float, float]] = []
 
+    def restored(self) -> None:
+        self.progress.begin()
+
     def report(self, how_far: Callable[[], HowFar]) -> None:
-        done, total, _ = how_far()
-        now = time.perf_counter() - self.began
-        if self.first is None:
-            self.first = now, done
-        elif done > self.first[1]:
-            self.notes.append((now, now + (total - done) * (now - self.first[0]) / (done - self.first[1])))
+        done, total, text = how_far()
+        self.progress.show(done, total, text)
+        if self.progress.rate > 0:
+            now = time.perf_counter() - self.began
+            self.notes.append((now, now + (total - done) / self.progress.rate))
 
 
 def drawn(n: int, d: int) -> np.ndarray:
@@ -54,6 +58,7 @@ def drawn(n: int, d: int) -> np.ndarray:
 def main() -> None:
     """Run what is asked for."""
     words = sys.argv[1:] or ["W1", "W2", "W3", "W4", "20000x5", "100000x2"]
+    modal_em.warm_up()
     print("| data | took, s | said after a tenth, s | said / true | said after a half, s | said / true |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from parallel_mix.errors import InputError
 
-A_MINUTE, FIRST_SECONDS = 60.0, 5.0
+A_MINUTE, FIRST_SECONDS, A_LITTLE = 60.0, 5.0, 0.1
 
 
 def clock(seconds: float) -> str:
@@ -35,17 +35,29 @@ class Progress:
         self.on_terminal = self.stream.isatty()
         self.rate = 0.0
         self.earlier = 0.0  # seconds of the attempts that this one goes on from
+        self._begun = time.monotonic()
         self._began: tuple[float, float] | None = None
+        self._rated_from = 0.0
         self._shown = -1e9
         self._line = ""
 
+    def begin(self) -> None:
+        """The work begins now."""
+        self._begun = time.monotonic()
+
     def show(self, done: float, total: float, text: str) -> None:
+        """Say how far it is, where it is time to.
+
+        The time left goes by what came after the first results: how long these took says too little of the rest, as
+        all workers began together. So nothing is said of it before as much time again has passed.
+        """
         now = time.monotonic()
         if self._began is None:
             self._began = (now - self.earlier, 0.0 if self.earlier else done)
+            self._rated_from = now + (0.0 if self.earlier else max(now - self._begun, A_LITTLE))
             self._shown = now - A_MINUTE + FIRST_SECONDS if not self.on_terminal else self._shown
         elapsed = now - self._began[0]
-        if elapsed > 0:
+        if elapsed > 0 and now >= self._rated_from:
             self.rate = (done - self._began[1]) / elapsed
         on_stream = not self.quiet and now - self._shown >= (0.1 if self.on_terminal else A_MINUTE)
         in_log = self.log_file is not None and now - self._logged >= A_MINUTE

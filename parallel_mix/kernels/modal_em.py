@@ -47,15 +47,19 @@ MOST_TRACE = 0.9
 COARSE_ABOVE = 1e-4
 """Steps longer than this, in bandwidths, may be coarse."""
 
-COARSE_COST = 0.5
+COARSE_COST, LOOKUP_COST = 0.5, 0.2
 """What a coarse pair costs, and one that is looked at for whether it is near, in plain ones."""
+NEAR_COST = 1.5
+"""What a pair of an ascent by itself costs, in plain ones of many together."""
 TURN_COST = 25_000.0
 """What a turn costs besides its sums, in plain pairs: all the small steps of NumPy."""
 
-LOOK_COST, LOOK_COST_A_COLUMN = 1.5, 0.25
+START_COST = 1_500.0
+"""What an ascent costs besides its sums, in plain pairs: it is sent, put back, and merged with others."""
+LOOK_COST, LOOK_COST_A_COLUMN = 1.2, 0.15
 """What a look at J costs, in plain steps, and how much more for each column."""
 
-FIRST_LOOK = 0.05
+FIRST_LOOK = 0.04
 """Steps shorter than this, in bandwidths, over the cost of a look let an ascent that has far to go look at J."""
 
 NEWTON_REACH = 0.2
@@ -228,6 +232,7 @@ def step_one(ascents: Ascents, i: int, step: Array, log_density: float, trace: f
     arrived = bounded and not ascents.coarse[i]
     looks = (near or slow) and not ascents.coarse[i] and not arrived
 
+    ascents.work[i] += START_COST if ascents.iterations[i] == 0 else 0.0
     ascents.iterations[i] += 1
     ascents.log_density[i], ascents.last_step[i] = log_density, length
     point += step
@@ -275,29 +280,29 @@ def look_one(
 def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, limit: int) -> None:
     """Climb with each of the ascents `which` till it has arrived, or moved so far that other kernels may be near."""
     d, n = near.x.shape
-    room, sums, J = room_for(n, d), np.empty(d + 1), np.empty((d, d))
+    room, sums, J = room_for(n, d, 0.0), np.empty(d + 1), np.empty((d, d))
     newton, rising = np.empty(d), np.empty(d)
     for i in which:
         point, began = ascents.points[i], ascents.points[i].copy()
-        own, count = near, 0
+        own, count, copied = near, 0, False
         while ascents.moving[i]:
             if ((point - began) ** 2).sum() > (SLACK - OWN_SLACK) ** 2:
                 break
-            if not count or (count < n and ((point - own.centre) ** 2).sum() > OWN_SLACK**2):
-                count = find_near(near, point, OWN_SLACK + reach(most, ascents.log_density[i]), room)
-                own = room if count < n else near
+            if not count or (copied and ((point - own.centre) ** 2).sum() > OWN_SLACK**2):
+                count, copied = find_near(near, point, OWN_SLACK + reach(most, ascents.log_density[i]), room)
+                own = room if copied else near
                 ascents.work[i] += COARSE_COST * n
             here = point - own.centre
             total = weigh(own, count, here, ascents.log_density[i], sums)
             step = sums[:d] - here
             log_density = ascents.log_density[i] + np.log(total)
             if ascents.curved[i]:
-                ascents.work[i] += count * cost_of_a_look(d)
+                ascents.work[i] += NEAR_COST * count * cost_of_a_look(d)
                 covariance_of(own, count, sums, total, J)
                 look_one(ascents, i, step, log_density, J, newton, rising, limit)
             else:
-                ascents.work[i] += count
-                step_one(ascents, i, step, log_density, sums[d], limit)
+                ascents.work[i] += NEAR_COST * count
+                step_one(ascents, i, step, log_density, float(sums[d]), limit)
 
 
 def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
@@ -317,7 +322,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
         if stale:
             near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
             seen_from, count = ascents.points.copy(), which.size
-            ascents.work[which] += COARSE_COST * len(kernels)
+            ascents.work[which] += LOOKUP_COST * len(kernels)
         coarse = bool(ascents.coarse[which[0]])
         sums = kernel_sums(ascents.points[which], ascents.log_density[which], near, coarse)
         ascents.count_work(which, len(near), coarse, False)

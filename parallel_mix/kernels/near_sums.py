@@ -23,6 +23,8 @@ reach = compiled(density.reach)
 KERNELS_AT_ONCE = 512
 MOST = 2
 """More kernels than one in so many are not copied."""
+WIDE = 2.0**14
+"""Squared distances from the centre below this lose at most four of sixteen digits."""
 LEAST_EXPONENT = -700.0
 LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
@@ -38,39 +40,43 @@ class NearKernels(NamedTuple):
     p: Array  # (n)
     powers: Any  # (n) int64: 2^k as the bits of a double
     which: Any  # (n) int64
+    widest: float  # the largest of the squares
 
 
 @compiled
-def room_for(n: int, d: int) -> NearKernels:
+def room_for(n: int, d: int, widest: float) -> NearKernels:
     """Room for n kernels of d columns."""
-    x, some = np.empty((d, n)), np.empty((4, n))
-    return NearKernels(np.zeros(d), x, some[0], some[1], some[2], some[3], np.empty(n, np.int64), np.empty(n, np.int64))
+    x, some, powers, which = np.empty((d, n)), np.empty((4, n)), np.empty(n, np.int64), np.empty(n, np.int64)
+    return NearKernels(np.zeros(d), x, some[0], some[1], some[2], some[3], powers, which, widest)
 
 
 @compiled(fastmath=REORDERED)
 def all_near(x: Array, log_weights: Array, centre: Array) -> NearKernels:
     """Kernels at x (n, d), laid out about a centre."""
     n, d = x.shape
-    room = room_for(n, d)
+    squares = np.zeros(n)
+    for j in range(n):
+        for k in range(d):
+            squares[j] += (x[j, k] - centre[k]) ** 2
+    room = room_for(n, d, squares.max())
     room.centre[:] = centre
     room.log_weights[:] = log_weights
     for j in range(n):
         for k in range(d):
             room.x[k, j] = x[j, k] - centre[k]
-    room.squares[:] = 0.0
-    for k in range(d):
-        for j in range(n):
-            room.squares[j] += room.x[k, j] ** 2
+    room.squares[:] = squares
     for j in range(n):
         room.base[j] = log_weights[j] - room.squares[j] / 2.0
     return room
 
 
 @compiled(fastmath=REORDERED)
-def find_near(kernels: NearKernels, centre: Array, reach: float, room: NearKernels) -> int:
-    """Copy the kernels no farther than `reach` from another centre into the room; how many they are.
+def find_near(kernels: NearKernels, centre: Array, reach: float, room: NearKernels) -> tuple[int, bool]:
+    """Copy the kernels no farther than `reach` from another centre into the room; how many are to be used, and whether
+    these are the copied ones.
 
-    Where they are most of the kernels it copies none: these will do as they are.
+    Where they are most of the kernels, and none of these is far from the centre there, it copies none: all will do as
+    they are.
     """
     d, n = kernels.x.shape
     squares, which, count = room.p, room.which, 0
@@ -83,8 +89,8 @@ def find_near(kernels: NearKernels, centre: Array, reach: float, room: NearKerne
     for j in range(n):
         which[count] = j
         count += 1 if squares[j] < reach * reach else 0
-    if MOST * count > n:
-        return n
+    if MOST * count > n and kernels.widest < WIDE:
+        return int(n), False
     room.centre[:] = centre
     for k in range(d):
         x, at, to = kernels.x[k], shift[k], room.x[k]
@@ -93,7 +99,7 @@ def find_near(kernels: NearKernels, centre: Array, reach: float, room: NearKerne
     for j in range(count):
         room.squares[j] = squares[which[j]]
         room.base[j] = kernels.log_weights[which[j]] - room.squares[j] / 2.0
-    return count
+    return int(count), True
 
 
 @compiled(fastmath=REORDERED)
@@ -123,7 +129,7 @@ def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -
         sums[k] = mean / total
         trace -= sums[k] ** 2
     sums[d] = max(trace, 0.0)
-    return total
+    return float(total)
 
 
 @compiled(fastmath=REORDERED)

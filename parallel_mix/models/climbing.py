@@ -31,6 +31,11 @@ KERNEL_BLOCK = 256
 MOST_KERNEL_BLOCKS = 256
 
 
+def most_in_a_block(n: int) -> int:
+    """How many ascents over n kernels go together at most."""
+    return min(max(PAIRS_A_BLOCK // n, 32), 256)
+
+
 @dataclass
 class Wave:
     """Ascents on their way together, in blocks of neighbours; what is finished of it goes into a checkpoint.
@@ -48,7 +53,7 @@ class Wave:
         """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
         parts = min(-(-n // ROWS_FOR_A_BLOCK), 8)  # at least, as long as each has enough to do
         least = min(max(LEAST_PAIRS // n, 4), 32)
-        size = min(max(PAIRS_A_BLOCK // n, 32), 256, max(-(-len(members) // parts), least))
+        size = min(most_in_a_block(n), max(-(-len(members) // parts), least))
         groups = neighbours(points[members], size) if len(members) else []
         block_of = np.zeros(len(members), dtype=np.int32)
         for number, group in enumerate(groups):

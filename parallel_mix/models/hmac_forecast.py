@@ -3,8 +3,9 @@
 Work is counted in pairs of a point and a kernel, as they are summed over. What a level costs is its number of starts,
 the modes of the level below, times the steps of an ascent, times the kernels near enough to matter. All three can be
 told roughly from a few rows: by the part that a row's own kernel has in the density there (where that is near 1 the
-row is a mode by itself), by the trace of J (where it is small one step is enough), and by counting. What has been
-measured corrects them.
+row is a mode by itself), by the trace of J (where it is small one step is enough), and by counting. Ascents go in
+blocks of neighbours, and sum over what is near any of them: the wider a block, the less is left out. What has been
+measured corrects all that.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from typing import Self
 
 import numpy as np
 
-from parallel_mix.kernels.density import Array, kernel_sums, scale_kernels
-from parallel_mix.kernels.modal_em import Ascents
+from parallel_mix.kernels.density import Array, kernel_sums, reach, scale_kernels
+from parallel_mix.kernels.modal_em import LOOKUP_COST, START_COST, Ascents
 
-ROWS, KERNELS = 64, 2_048
+ROWS, KERNELS = 64, 1_024
 """Rows looked at, and kernels of which their densities are told."""
 
-MERGING = 4
+MERGING = 6
 """Modes a row are about this power of the part that a row's own kernel has in its density."""
 
-STEPS = 30.0
-"""Work of the steps of an ascent to a mode that it shares, in plain ones."""
+STEPS, STEPS_A_COLUMN = 22.0, 0.4
+"""Work of the steps of an ascent to a mode that it shares, in plain ones, and how much more for each column."""
+
+LOOKUPS = 1.5
+"""How often the kernels near an ascent are looked up."""
 
 STILL_MOVING = 1.5
 """How much more work, for one that is done, an ascent has ahead that still moves when its block comes back."""
@@ -41,8 +45,8 @@ class Forecast:
     pairs: Array  # (levels) a start
 
     @classmethod
-    def of(cls, X: Array, bandwidths: Array, seed: int = 0) -> Self:
-        """From some rows of X; the same whoever asks."""
+    def of(cls, X: Array, bandwidths: Array, block: int, seed: int = 0) -> Self:
+        """From some rows of X, whose ascents go in blocks of so many; the same whoever asks."""
         n, d = X.shape
         chosen = np.random.default_rng([seed, n]).permutation(n)[: ROWS + KERNELS]
         rows, others = X[chosen[:ROWS]], X[chosen[ROWS:]]
@@ -50,6 +54,7 @@ class Forecast:
         if not len(others):
             return cls(modes, pairs)
         weight = np.full(len(others), -np.log(len(others)))
+        gaps = np.maximum((rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * rows @ others.T, 0.0)
         starting = np.ones(len(rows))  # how likely each row is still by itself, and so starts an ascent
         for level, sigma in enumerate(bandwidths):
             sums = kernel_sums(rows / sigma, np.zeros(len(rows)), scale_kernels(others, weight, float(sigma)))
@@ -59,9 +64,12 @@ class Forecast:
                 mean = sums[:, :d] / sums[:, [d]]
                 spread = sums[:, d + 1] / sums[:, d]
                 trace = (1.0 - own) * spread - ((1.0 - own) ** 2) * np.einsum("ij,ij->i", mean, mean)
-            trace = np.where(np.isfinite(trace), np.maximum(trace, 0.0), 0.0)
-            steps = 1.0 + STEPS * np.minimum(trace, 1.0)
-            pairs[level] = n * (starting @ steps) / starting.sum()
+                near = (gaps < (sigma * reach(0.0, -np.log(n * own))[:, None]) ** 2).mean(axis=1)
+            trace = np.where(np.isfinite(trace), np.minimum(np.maximum(trace, 0.0), 1.0), 0.0)
+            share = min(block / (n * starting.mean()), 1.0)  # of the starts, that a block holds
+            near = np.maximum(near, 1.0 / n) ** (1.0 - share ** (2.0 / d))
+            steps = LOOKUPS * LOOKUP_COST + (STEPS + STEPS_A_COLUMN * d) * trace * near
+            pairs[level] = START_COST + n * (starting @ steps) / starting.sum()
             starting = np.maximum(np.minimum(starting, own**MERGING), 1.0 / n)
             modes[level] = starting.mean()
         return cls(modes, pairs)
@@ -95,7 +103,7 @@ def expected_work(ascents: Ascents, forecast: float) -> float | None:
     `forecast` is what one of them was thought to take. It holds for those that move, while few have arrived: these are
     the short ones.
     """
-    begun = ascents.work > 0
+    begun = ascents.iterations > 0
     if not begun.any():
         return None
     work, moving = ascents.work[begun], ascents.moving[begun]

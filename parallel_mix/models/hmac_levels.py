@@ -12,7 +12,7 @@ from parallel_mix.kernels import modal_em
 from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.modal_em import Ascents
 from parallel_mix.kernels.mode_merging import merge_ends
-from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_steps
+from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
 from parallel_mix.models.hmac_forecast import Forecast, expected_work
 from parallel_mix.models.hmac_result import HmacResult, HmacSettings
 from parallel_mix.models.mode_tree import Level, canonical_order, most_persistent, plateaus
@@ -52,8 +52,8 @@ class _Fit:
         self.forecast: Forecast | None = None
 
     def result(self) -> HmacResult:
-        self._restore()
         modal_em.warm_up()
+        self._restore()
         self.backend.share(PointsRecipe(self.source, self.frame))
         try:
             while len(self.levels) < len(self.bandwidths):
@@ -146,7 +146,8 @@ class _Fit:
         now = len(self.ascents.points) if self.ascents else 0
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
         if self.forecast is None:
-            self.forecast = Forecast.of(self._rows(), self.bandwidths)
+            block = self.n if self.settings.approach == 1 else most_in_a_block(self.n)
+            self.forecast = Forecast.of(self._rows(), self.bandwidths, block)
         starts, works = self._starts_so_far(), list(self.works)
         if self.ascents is not None:
             expected = expected_work(self.ascents, self.forecast.pairs[level])

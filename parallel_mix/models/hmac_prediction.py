@@ -31,9 +31,9 @@ def predict_hmac(
     In a nested result a point goes the way a training point went: it climbs at the smallest bandwidth first, and from
     the mode it meets it follows the tree; so a training point gets its own label again, but for those on a boundary.
     """
+    modal_em.warm_up()
     run = run or QuietRun()
     level = result.level_number(level)
-    modal_em.warm_up()
     backend.share(PointsRecipe(source, result.frame))
     labels = np.full(len(X), -1, dtype=np.int32)
     at = result.frame.inward(X)

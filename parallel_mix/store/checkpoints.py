@@ -116,6 +116,7 @@ class KeptRun:
     # what a model sees
 
     def restored(self) -> dict[str, Any] | None:
+        self.progress.begin()
         return self._state
 
     def offer(self, state: Callable[[], dict[str, Any]]) -> None:

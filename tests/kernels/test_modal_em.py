@@ -171,12 +171,12 @@ def test_sums_of_near_kernels_are_those_of_the_definition(d: int, offset: float,
     centre = X[3] + 0.1
     near, room, sums, covariance = (
         all_near(X, np.log(w), X.mean(axis=0)),
-        room_for(1300, d),
+        room_for(1300, d, 0.0),
         np.empty(d + 1),
         np.empty((d, d)),
     )
-    count = find_near(near, centre, reach, room)
-    used = room if count < 1300 else near
+    count, copied = find_near(near, centre, reach, room)
+    used = room if copied else near
     for y in (centre, centre + r.normal(size=d) * 0.2 / np.sqrt(d)):
         mean, expected, log_sum = defined(X, w, y)
         total = weigh(used, count, y - used.centre, log_sum + 3.0, sums)
@@ -185,6 +185,14 @@ def test_sums_of_near_kernels_are_those_of_the_definition(d: int, offset: float,
         np.testing.assert_allclose(sums[:d] - (y - used.centre), mean, atol=1e-9)
         np.testing.assert_allclose(covariance, expected, atol=1e-9)
         assert sums[d] == pytest.approx(np.trace(expected), abs=1e-9)
+
+
+def test_kernels_far_from_the_centre_are_copied_about_a_nearer_one() -> None:
+    X = blobs(300, 2)
+    near, room = all_near(X, np.zeros(300), np.array([1e7, 0.0])), room_for(300, 2, 0.0)
+    assert find_near(near, X[0], np.inf, room) == (300, True)
+    np.testing.assert_allclose(room.x.T + room.centre, X, atol=1e-8)
+    assert find_near(all_near(X, np.zeros(300), X[1]), X[0], np.inf, room) == (300, False)
 
 
 def test_exponentials_are_those_of_the_library() -> None:
