@@ -35,6 +35,7 @@ from parallel_mix.kernels.density import (
     scale_kernels,
     unpack_moments,
 )
+from parallel_mix.kernels.known_modes import keep_mode, mode_ahead, no_modes
 from parallel_mix.kernels.near_sums import NearKernels, all_near, covariance_of, find_near, reach, room_for, weigh
 from parallel_mix.kernels.newton_finish import curvature
 
@@ -282,6 +283,7 @@ def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, lim
     d, n = near.x.shape
     room, sums, J = room_for(n, d, 0.0), np.empty(d + 1), np.empty((d, d))
     newton, rising = np.empty(d), np.empty(d)
+    modes = no_modes(len(which), d)
     for i in which:
         point, began = ascents.points[i], ascents.points[i].copy()
         own, count, copied = near, 0, False
@@ -296,10 +298,17 @@ def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, lim
             total = weigh(own, count, here, ascents.log_density[i], sums)
             step = sums[:d] - here
             log_density = ascents.log_density[i] + np.log(total)
-            if ascents.curved[i]:
+            ahead = -1 if ascents.finishing[i] else mode_ahead(modes, point, step)
+            if ahead >= 0:
+                ascents.work[i] += NEAR_COST * count
+                point[:], ascents.log_density[i] = modes.points[ahead], modes.log_density[ahead]
+                ascents.moving[i] = False
+            elif ascents.curved[i]:
                 ascents.work[i] += NEAR_COST * count * cost_of_a_look(d)
                 covariance_of(own, count, sums, total, J)
                 look_one(ascents, i, step, log_density, J, newton, rising, limit)
+                if ascents.finishing[i] and not ascents.moving[i] and ascents.iterations[i] < limit:
+                    keep_mode(modes, point, log_density, J)
             else:
                 ascents.work[i] += NEAR_COST * count
                 step_one(ascents, i, step, log_density, float(sums[d]), limit)
