@@ -17,9 +17,10 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import TaskError
+from parallel_mix.kernels.ascents import Ascents
 from parallel_mix.kernels.density import Array, add_sums, kernel_sums
 from parallel_mix.kernels.locality import neighbours
-from parallel_mix.kernels.modal_em import Ascents, ascend
+from parallel_mix.kernels.modal_em import ascend
 from parallel_mix.models.points import Points
 
 PAIRS_A_BLOCK = 2_000_000

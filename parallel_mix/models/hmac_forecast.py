@@ -15,8 +15,10 @@ from typing import Self
 
 import numpy as np
 
+from parallel_mix.kernels.ascent_rule import START_COST
+from parallel_mix.kernels.ascents import Ascents
 from parallel_mix.kernels.density import Array, kernel_sums, reach, scale_kernels
-from parallel_mix.kernels.modal_em import LOOKUP_COST, START_COST, Ascents
+from parallel_mix.kernels.modal_em import LOOKUP_COST
 
 ROWS, KERNELS = 64, 1_024
 """Rows looked at, and kernels of which their densities are told."""

@@ -8,9 +8,9 @@ from dataclasses import fields
 import numpy as np
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.kernels import modal_em
+from parallel_mix.kernels.ascents import Ascents
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.modal_em import Ascents
+from parallel_mix.kernels.modal_em import warm_up as warm_up
 from parallel_mix.kernels.mode_merging import merge_ends
 from parallel_mix.models.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
 from parallel_mix.models.hmac_forecast import Forecast, expected_work
@@ -52,7 +52,7 @@ class _Fit:
         self.forecast: Forecast | None = None
 
     def result(self) -> HmacResult:
-        modal_em.warm_up()
+        warm_up()
         self._restore()
         self.backend.share(PointsRecipe(self.source, self.frame))
         try:

@@ -9,9 +9,9 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
-from parallel_mix.kernels import modal_em
+from parallel_mix.kernels.ascents import Ascents
 from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.modal_em import Ascents
+from parallel_mix.kernels.modal_em import warm_up as warm_up
 from parallel_mix.kernels.mode_merging import MERGE_TOLERANCE
 from parallel_mix.models.climbing import Streams, climb_by_blocks
 from parallel_mix.models.hmac_result import HmacResult
@@ -31,7 +31,7 @@ def predict_hmac(
     In a nested result a point goes the way a training point went: it climbs at the smallest bandwidth first, and from
     the mode it meets it follows the tree; so a training point gets its own label again, but for those on a boundary.
     """
-    modal_em.warm_up()
+    warm_up()
     run = run or QuietRun()
     level = result.level_number(level)
     backend.share(PointsRecipe(source, result.frame))

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from parallel_mix.kernels import modal_em
+from parallel_mix.kernels.ascents import Ascents
 from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, scale_kernels, unpack_moments
+from parallel_mix.kernels.known_modes import keep_mode, mode_ahead, no_modes
 from parallel_mix.kernels.locality import neighbours
-from parallel_mix.kernels.modal_em import Ascents, ascend
+from parallel_mix.kernels.modal_em import ascend
 from parallel_mix.kernels.mode_merging import merge_ends
 from parallel_mix.kernels.near_sums import all_near, covariance_of, exponentials, find_near, room_for, weigh
 from parallel_mix.kernels.newton_finish import curvature
@@ -71,7 +73,6 @@ def test_near_kernels_and_single_precision_change_no_end(d: int, monkeypatch: py
     begin = np.full(1500, -np.log(1500))
     fast = ascend(Ascents.begin(X / sigma, begin), kernels)
     monkeypatch.setattr(modal_em, "nearby_kernels", lambda points, log_density, kernels, slack: kernels)
-    monkeypatch.setattr(modal_em, "reach", lambda most, log_density: np.inf)
     plain = ascend(Ascents.begin(X / sigma, begin), replace(kernels, single=None))
     np.testing.assert_allclose(fast.points, plain.points, atol=5e-4)
     assert (merge_ends(fast.points)[1] == merge_ends(plain.points)[1]).all()
@@ -101,7 +102,7 @@ def test_an_ascent_can_be_left_and_taken_up_again() -> None:
 
 
 def test_the_limit_of_iterations_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modal_em, "MAX_ITERATIONS", 3)
+    monkeypatch.setattr("parallel_mix.kernels.ascents.MAX_ITERATIONS", 3)
     X = blobs(100, 2)
     ascents = ascend(Ascents.begin(X, np.full(100, -np.log(100))), kernels_of(X, 1.0))
     assert ascents.iterations.max() == 3
@@ -193,6 +194,21 @@ def test_kernels_far_from_the_centre_are_copied_about_a_nearer_one() -> None:
     assert find_near(near, X[0], np.inf, room) == (300, True)
     np.testing.assert_allclose(room.x.T + room.centre, X, atol=1e-8)
     assert find_near(all_near(X, np.zeros(300), X[1]), X[0], np.inf, room) == (300, False)
+
+
+def test_a_known_mode_is_an_end_only_where_newtons_step_leads_there() -> None:
+    J = np.diag([0.2, 0.9])
+    modes, mode = no_modes(5, 2), np.array([1.0, 2.0])
+    keep_mode(modes, mode, -3.0, J)
+    for way, leads in (([0.004, 0.0], True), ([0.0, 0.009], True), ([0.0, 0.011], False), ([0.02, 0.0], False)):
+        step = (np.eye(2) - J) @ way
+        assert mode_ahead(modes, mode - way, step) == (0 if leads else -1), way
+    # A slow direction in which the density falls towards the mode, hidden in the step by a fast one:
+    assert mode_ahead(modes, mode - [0.004, 0.004], np.array([0.0032, -0.0004])) == -1
+    assert mode_ahead(modes, mode - [0.004, 0.004], np.array([0.0032, 0.0004])) == 0
+    for _ in range(9):
+        keep_mode(modes, mode + 5.0, -3.0, J)
+    assert modes.number[0] == 5
 
 
 def test_exponentials_are_those_of_the_library() -> None:

@@ -129,9 +129,7 @@ def test_fit_finds_the_clusters_of_an_easy_table() -> None:
 
 
 def test_a_thousandth_of_all_iterations_is_reported_when_the_limit_is_hit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from parallel_mix.kernels import modal_em
-
-    monkeypatch.setattr(modal_em, "MAX_ITERATIONS", 5)
+    monkeypatch.setattr("parallel_mix.kernels.ascents.MAX_ITERATIONS", 5)
     model = HMAC(bandwidths=[1.0, 2.0]).fit(X)
     assert model.levels_[0].capped > 0
     assert any("hit the limit" in line for line in model.result_.summary())
