@@ -15,6 +15,7 @@ import numpy as np
 
 from parallel_mix.kernels.compiled import REORDERED, compiled
 from parallel_mix.kernels.density import Array
+from parallel_mix.kernels.newton_finish import factored, solve
 
 REACH = 0.1
 """The longest way to a known mode, in bandwidths times 1 - the top eigenvalue of J there."""
@@ -26,23 +27,25 @@ MOST_NUMBERS = 1_048_576
 """Numbers in the Jacobians that are kept (8 MB)."""
 
 
+POWERS = 10
+"""Steps to the smallest eigenvalue: they end within some percent of it."""
+
+
 class KnownModes(NamedTuple):
     """Room for some modes; only some of it in use."""
 
     number: Array  # (1) int64: how many are known
     points: Array  # (k, d) in bandwidths
     log_density: Array  # (k)
-    basis: Array  # (k, d, d) J, and once an ascent came near its eigenvectors
-    away: Array  # (k, d) 1 - the eigenvalues of J, once an ascent came near; NaN before
+    jacobian: Array  # (k, d, d) J, and once an ascent came near the Cholesky factor of I - J
+    away: Array  # (k) 1 - the top eigenvalue of J, once an ascent came near; NaN before
 
 
 @compiled
 def no_modes(ascents: int, d: int) -> KnownModes:
     """Room for the modes of so many ascents."""
     k = max(min(ascents, MOST_NUMBERS // (d * d)), 1)
-    return KnownModes(
-        np.zeros(1, np.int64), np.empty((k, d)), np.empty(k), np.empty((k, d, d)), np.full((k, d), np.nan)
-    )
+    return KnownModes(np.zeros(1, np.int64), np.empty((k, d)), np.empty(k), np.empty((k, d, d)), np.full(k, np.nan))
 
 
 @compiled
@@ -50,32 +53,39 @@ def keep_mode(modes: KnownModes, point: Array, log_density: float, J: Array) -> 
     """Remember a mode, and J there, where there is room left."""
     k = modes.number[0]
     if k < len(modes.points):
-        modes.points[k], modes.log_density[k], modes.basis[k] = point, log_density, J
+        modes.points[k], modes.log_density[k], modes.jacobian[k] = point, log_density, J
         modes.number[0] += 1
 
 
 @compiled(fastmath=REORDERED)
 def mode_ahead(modes: KnownModes, point: Array, step: Array) -> int:
     """The known mode to which the step of modal EM at a point leads; -1 where there is none."""
-    d = len(point)
+    newton = np.empty(len(point))
     for k in range(modes.number[0]):
-        distance = 0.0
-        for a in range(d):
-            distance += (modes.points[k, a] - point[a]) ** 2
+        way = modes.points[k] - point
+        distance = (way * way).sum()
         if distance > REACH**2:
             continue
-        if np.isnan(modes.away[k, 0]):
-            values, vectors = np.linalg.eigh(modes.basis[k])
-            modes.away[k], modes.basis[k] = 1.0 - values, vectors
-        if distance > (REACH * modes.away[k, d - 1]) ** 2:
+        if np.isnan(modes.away[k]):
+            factored(modes.jacobian[k].copy(), modes.jacobian[k])
+            modes.away[k] = least_eigenvalue(modes.jacobian[k])
+        if distance > (REACH * modes.away[k]) ** 2:
             continue
-        miss = 0.0
-        for b in range(d):
-            way, along = 0.0, 0.0
-            for a in range(d):
-                way += modes.basis[k, a, b] * (modes.points[k, a] - point[a])
-                along += modes.basis[k, a, b] * step[a]
-            miss += (along / modes.away[k, b] - way) ** 2
-        if miss <= MISS**2 * distance:
+        solve(modes.jacobian[k], step, newton)
+        if ((newton - way) ** 2).sum() <= MISS**2 * distance:
             return k
     return -1
+
+
+@compiled
+def least_eigenvalue(lower: Array) -> float:
+    """The smallest eigenvalue of a matrix by its Cholesky factor: a vector is made longer by the inverse, and again."""
+    d = len(lower)
+    vector, longer = 1.0 / np.arange(1.0, d + 1.0), np.empty(d)
+    length = 1.0
+    for _ in range(POWERS):
+        vector /= np.sqrt((vector * vector).sum())
+        solve(lower, vector, longer)
+        length = np.sqrt((longer * longer).sum())
+        vector[:] = longer
+    return 1.0 / length

@@ -10,12 +10,12 @@ import pytest
 from parallel_mix.kernels import modal_em
 from parallel_mix.kernels.ascents import Ascents
 from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, scale_kernels, unpack_moments
-from parallel_mix.kernels.known_modes import keep_mode, mode_ahead, no_modes
+from parallel_mix.kernels.known_modes import keep_mode, least_eigenvalue, mode_ahead, no_modes
 from parallel_mix.kernels.locality import neighbours
 from parallel_mix.kernels.modal_em import ascend
 from parallel_mix.kernels.mode_merging import merge_ends
 from parallel_mix.kernels.near_sums import all_near, covariance_of, exponentials, find_near, room_for, weigh
-from parallel_mix.kernels.newton_finish import curvature
+from parallel_mix.kernels.newton_finish import curvature, eigen, factored
 from tests.conftest import blobs
 
 
@@ -194,6 +194,28 @@ def test_kernels_far_from_the_centre_are_copied_about_a_nearer_one() -> None:
     assert find_near(near, X[0], np.inf, room) == (300, True)
     np.testing.assert_allclose(room.x.T + room.centre, X, atol=1e-8)
     assert find_near(all_near(X, np.zeros(300), X[1]), X[0], np.inf, room) == (300, False)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 17, 64])
+@pytest.mark.parametrize("kind", ["any", "few", "equal", "none"])
+def test_eigenvalues_and_directions_are_the_librarys(d: int, kind: str) -> None:
+    r = np.random.default_rng(d)
+    points = r.normal(size=({"any": 2 * d, "few": max(d // 2, 1), "equal": 0, "none": 0}[kind], d))
+    J = points.T @ points / d + (1.25 * np.eye(d) if kind == "equal" else 0.0)
+    values, directions = eigen(J)
+    np.testing.assert_allclose(np.sort(values), np.maximum(np.linalg.eigvalsh(J), 0.0), atol=1e-12)
+    np.testing.assert_allclose(directions @ directions.T, np.eye(d), atol=1e-12)
+    np.testing.assert_allclose(directions @ J, values[:, None] * directions, atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 17, 64])
+def test_the_smallest_eigenvalue_is_the_librarys(d: int) -> None:
+    points = np.random.default_rng(d).normal(size=(3 * d, d))
+    J = points.T @ points
+    J *= 0.9 / np.linalg.norm(J, 2)
+    lower = np.empty((d, d))
+    assert factored(J, lower)
+    assert least_eigenvalue(lower) == pytest.approx(0.1, rel=0.1)
 
 
 def test_a_known_mode_is_an_end_only_where_newtons_step_leads_there() -> None:
