@@ -96,13 +96,15 @@ class Ascents(NamedTuple):
         return cls(*[state[f"ascents/{name}"] for name in cls._fields])
 
     def take(self, which: np.ndarray) -> Ascents:
-        """Some of the ascents by themselves, to send away."""
-        return Ascents(*[values[which] for values in self])
+        """Some of the ascents by themselves, none of them in a Newton finish, to send away: `plain` stays here."""
+        parts = {name: values[which] for name, values in self._asdict().items() if name != "plain"}
+        return Ascents(**parts, plain=self.plain[:0])
 
     def put(self, which: np.ndarray, others: Ascents) -> None:
         """Take over the state of some ascents that were sent away."""
-        for mine, theirs in zip(self, others, strict=True):
-            mine[which] = theirs
+        for name, values in self._asdict().items():
+            if name != "plain":
+                values[which] = getattr(others, name)
 
     @property
     def limit(self) -> int:

@@ -74,6 +74,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
     to change a sum are left out (`nearby_kernels`); which are near is found again when a point has moved by more than
     the slack, or most of the points have come near their ends.
     """
+    ascents = ascents._replace(plain=np.empty_like(ascents.points))  # none is in a Newton finish
     near, seen_from, count = kernels, ascents.points, 0
     while (which := np.flatnonzero(ascents.moving & (ascents.coarse | (ascents.iterations == 0)))).size > leave:
         if near is kernels:
@@ -94,7 +95,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
         near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
         room = all_near(near.x, near.log_weights, ascents.points[which].mean(axis=0))
         climb_near(ascents, which, room, np.log(len(near)) + near.log_weights.max(), ascents.limit)
-    return ascents
+    return ascents._replace(plain=ascents.plain[:0])
 
 
 def warm_up() -> None:
