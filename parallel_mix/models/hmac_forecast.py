@@ -26,8 +26,8 @@ ROWS, KERNELS = 64, 1_024
 MERGING = 6
 """Modes a row are about this power of the part that a row's own kernel has in its density."""
 
-STEPS, STEPS_A_COLUMN = 22.0, 0.4
-"""Work of the steps of an ascent to a mode that it shares, in plain ones, and how much more for each column."""
+STEPS = 25.0
+"""Work of the steps of an ascent to a mode that it shares, in plain ones."""
 
 LOOKUPS = 1.5
 """How often the kernels near an ascent are looked up."""
@@ -70,7 +70,7 @@ class Forecast:
             trace = np.where(np.isfinite(trace), np.minimum(np.maximum(trace, 0.0), 1.0), 0.0)
             share = min(block / (n * starting.mean()), 1.0)  # of the starts, that a block holds
             near = np.maximum(near, 1.0 / n) ** (1.0 - share ** (2.0 / d))
-            steps = LOOKUPS * LOOKUP_COST + (STEPS + STEPS_A_COLUMN * d) * trace * near
+            steps = LOOKUPS * LOOKUP_COST + STEPS * trace * near
             pairs[level] = START_COST + n * (starting @ steps) / starting.sum()
             starting = np.maximum(np.minimum(starting, own**MERGING), 1.0 / n)
             modes[level] = starting.mean()
