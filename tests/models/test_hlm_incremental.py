@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.hlm_mixture import ClusterSums, estimate
+from parallel_mix.models import hlm_incremental
 from parallel_mix.models.hlm import fit_hlm
 from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
 from parallel_mix.models.hlm_model import HlmModel, HlmSettings
@@ -95,6 +98,22 @@ def test_scheme_2_samples_and_weighs() -> None:
         wrong = np.mean(one.posteriors(D[:, rows[one.centroids]]).argmax(axis=1) != Y)
         assert wrong < 0.45
     np.testing.assert_array_equal(np.unique(kept.component), np.arange(15))
+
+
+def test_scheme_2_has_as_many_starts_as_fitting_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, starts = HlmSettings((3,), restarts=17), []
+    cluster_few = hlm_incremental.cluster_few
+
+    def noted(D: Array, chosen: Array, w: Array, numbers: Array, k: int) -> Any:
+        starts.append(numbers.shape[1])
+        return cluster_few(D, chosen, w, numbers, k)
+
+    monkeypatch.setattr(hlm_incremental, "cluster_few", noted)
+    first = fit(OLD, Y[OLD], settings)
+    grown = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD]).extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
+    with SerialBackend(1) as backend:
+        regrouped_model(grown, first, 5, 4, settings, backend)
+    assert starts == [17, 17, 17]
 
 
 def test_what_was_dropped_goes_on_counting() -> None:
