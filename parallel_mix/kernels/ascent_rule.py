@@ -98,9 +98,19 @@ def step_by_newton(ascents: Ascents, which: Any, step: Array, log_density: Array
 
 
 @compiled
+def end_where_it_is(ascents: Ascents, i: int) -> None:
+    """End an ascent whose step is no number: all kernels are farther away than a double can say."""
+    ascents.iterations[i] += 1
+    ascents.finishing[i] = ascents.moving[i] = False
+
+
+@compiled
 def step_one(ascents: Ascents, i: int, step: Array, log_density: float, trace: float, limit: int) -> None:
     """A plain step of ascent i."""
     point, length = ascents.points[i], np.sqrt((step * step).sum())
+    if not length < np.inf:
+        end_where_it_is(ascents, i)
+        return
     ratio = length / ascents.last_step[i]
     to_go, steps_to_go = np.inf, 0.0
     if ratio < 1.0:
@@ -132,6 +142,9 @@ def look_one(
 ) -> None:
     """A step of Newton's of ascent i where it is safe, else a plain one. (`newton` and `rising` are room.)"""
     point, finishing, length = ascents.points[i], ascents.finishing[i], np.sqrt((step * step).sum())
+    if not length < np.inf:
+        end_where_it_is(ascents, i)
+        return
     curves_down, rises = curvature(J, step, newton, rising)
     ahead = np.sqrt((newton * newton).sum())
     still = length <= none_at(point)

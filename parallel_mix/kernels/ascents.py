@@ -38,12 +38,15 @@ class Ascents(NamedTuple):
     moving: np.ndarray  # (m) bool
 
     @classmethod
-    def begin(cls, points: Array, log_density: Array) -> Ascents:
-        """Ascents from `points`; `log_density` is a lower bound, or a guess, for each."""
+    def begin(cls, points: Array, log_density: Array, stepwise: bool = True) -> Ascents:
+        """Ascents from `points`; `log_density` is a lower bound, or a guess, for each.
+
+        Only where they are taken step by step (Approach I) is `plain` needed from one call to the next.
+        """
         m = len(points)
         return cls(
             points=np.array(points, dtype=np.float64),
-            plain=np.zeros_like(points, dtype=np.float64),
+            plain=np.zeros((m if stepwise else 0, points.shape[1])),
             log_density=np.array(log_density, dtype=np.float64),
             last_step=np.full(m, np.nan),
             look_below=np.full(m, first_look(points.shape[1])),

@@ -104,7 +104,8 @@ def kernel_sums(
 
     p_i = w_i exp(-|y - x_i|^2/2 - offset). An offset at most a few hundred from log f(y) will do (few tens where
     `coarse`, where four digits are enough); where it proves too far off (sums that overflow or vanish) the largest
-    exponent takes its place. Where `curved`, the upper triangle of sum p (x - y)(x - y)^T stands before the offset.
+    exponent takes its place. Where `curved`, which Approach I alone asks for, the upper triangle of
+    sum p (x - y)(x - y)^T stands before the offset.
     """
     if kernels.direct or (curved and len(starts) * ROWS_FOR_PRODUCTS <= starts.shape[1]):
         sums = _direct_sums(starts, offset, kernels, curved)
@@ -140,7 +141,7 @@ def unpack_moments(sums: Array, d: int) -> Array:
 def _lost(sums: Array, d: int) -> np.ndarray:
     """Rows whose sums overflowed or vanished."""
     total = sums[:, d]
-    return np.flatnonzero(~(np.isfinite(total) & (total > 0.0)))
+    return np.flatnonzero(~(np.isfinite(sums[:, : d + 2]).all(axis=1) & (total > 0.0)))
 
 
 def reach(most: float, log_density: Any) -> Any:

@@ -48,9 +48,8 @@ def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, lim
                 own = room if copied else near
                 ascents.work[i] += COARSE_COST * n
             here = point - own.centre
-            total = weigh(own, count, here, ascents.log_density[i], sums)
+            total, log_density = weigh(own, count, here, ascents.log_density[i], sums)
             step = sums[:d] - here
-            log_density = ascents.log_density[i] + np.log(total)
             ahead = -1 if ascents.finishing[i] else mode_ahead(modes, point, step)
             if ahead >= 0:
                 ascents.work[i] += NEAR_COST * count
@@ -100,5 +99,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
 
 def warm_up() -> None:
     """Load compiled code, which takes some tenths of a second: before workers are forked, or while ranks start."""
-    points = np.array([[0.0], [3.0]])
-    ascend(Ascents.begin(points, np.zeros(2)), scale_kernels(points, np.full(2, -np.log(2.0)), 1.0))
+    points, which = np.array([[0.0], [3.0]]), np.arange(2)
+    kernels, begin = scale_kernels(points, np.full(2, -np.log(2.0)), 1.0), Ascents.begin(points, np.zeros(2))
+    begin.advance(which, kernel_sums(points, np.zeros(2), kernels, curved=True))
+    ascend(Ascents.begin(points, np.zeros(2), stepwise=False), kernels)

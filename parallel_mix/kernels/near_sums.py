@@ -21,11 +21,14 @@ from parallel_mix.kernels.density import Array
 
 reach = compiled(density.reach)
 KERNELS_AT_ONCE = 512
+"""Kernels whose products are summed while they are in the cache."""
 MOST = 2
-"""More kernels than one in so many are not copied."""
+"""Where more than one kernel in so many is near, none is copied."""
 WIDE = 2.0**14
 """Squared distances from the centre below this lose at most four of sixteen digits."""
-LEAST_EXPONENT = -700.0
+LARGEST_EXPONENT, FAR = 700.0, 1e250
+"""Exponents farther from 0 than the first are taken for it. Where a sum is larger than the second, or smaller than 1
+over it, the offset is changed so that the largest exponent is 0."""
 LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
@@ -103,21 +106,22 @@ def find_near(kernels: NearKernels, centre: Array, reach: float, room: NearKerne
 
 
 @compiled(fastmath=REORDERED)
-def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -> float:
-    """Leave p in the room for a point at y from the centre, and return its sum.
+def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -> tuple[float, float]:
+    """Leave p in the room for a point at y from the centre; its sum, and the log of the sum with the offset.
 
     `sums` becomes the mean of p from the centre (d), and the trace of its covariance.
     """
     d, p, powers = len(y), room.p[:count], room.powers[:count]
-    shift = offset + (y * y).sum() / 2.0
-    for j in range(count):
-        p[j] = room.base[j] - shift
-    for k in range(d):
-        x, at = room.x[k], y[k]
-        for j in range(count):
-            p[j] += at * x[j]
+    exponents(room, count, y, offset, p)
     exponentials(p, powers)
     total = p.sum()
+    if not 1.0 / FAR < total < FAR:
+        exponents(room, count, y, offset, p)
+        highest = p.max()
+        p -= highest
+        offset += highest
+        exponentials(p, powers)
+        total = p.sum()
     trace = 0.0
     for j in range(count):
         trace += p[j] * room.squares[j]
@@ -129,7 +133,19 @@ def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -
         sums[k] = mean / total
         trace -= sums[k] ** 2
     sums[d] = max(trace, 0.0)
-    return float(total)
+    return float(total), offset + np.log(total)
+
+
+@compiled(fastmath=REORDERED)
+def exponents(room: NearKernels, count: int, y: Array, offset: float, p: Array) -> None:
+    """The logs of p."""
+    shift = offset + (y * y).sum() / 2.0
+    for j in range(count):
+        p[j] = room.base[j] - shift
+    for k in range(len(y)):
+        x, at = room.x[k], y[k]
+        for j in range(count):
+            p[j] += at * x[j]
 
 
 @compiled(fastmath=REORDERED)
@@ -172,13 +188,13 @@ def covariance_of(room: NearKernels, count: int, sums: Array, total: float, cova
 
 @compiled(fastmath={"contract"})
 def exponentials(values: Array, powers: Any) -> None:
-    """Replace values by their exponentials, to a few roundings: no value over 700. (`powers` is room.)
+    """Replace values from -700 to 700 by their exponentials, to a few roundings. (`powers` is room.)
 
     A polynomial, so that several are made at once; the C library's function makes one. Not reordered: that would merge
     the two parts of log 2.
     """
     for j in range(len(values)):
-        v = max(values[j], LEAST_EXPONENT)
+        v = min(max(values[j], -LARGEST_EXPONENT), LARGEST_EXPONENT)
         k = np.floor(v / np.log(2.0) + 0.5)
         r = v - k * LOG_2_HIGH - k * LOG_2_LOW
         q = 1.0 / 479001600.0

@@ -71,7 +71,7 @@ class _Fit:
         sigma = float(self.bandwidths[len(self.levels)])
         if self.ascents is None:
             starts, log_density = self._starts()
-            self.ascents = Ascents.begin(starts / sigma, log_density)
+            self.ascents = Ascents.begin(starts / sigma, log_density, stepwise=self.settings.approach == 1)
         for _ in self._climb(sigma):
             self.run.report(self._how_far)
             self.run.offer(self._state)

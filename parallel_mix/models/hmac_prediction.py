@@ -51,7 +51,8 @@ def predict_hmac(
     for number in range(first if result.settings.nested else level, level + 1):
         here = result.levels[number]
         if ascents is None or streams is None:
-            ascents = Ascents.begin(at[open_rows] / here.bandwidth, np.full(len(open_rows), np.nan))
+            unknown = np.full(len(open_rows), np.nan)
+            ascents = Ascents.begin(at[open_rows] / here.bandwidth, unknown, stepwise=False)
             streams = Streams.cut(np.arange(len(open_rows)), ascents.points, source.shape[0])
         progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
         how_far = partial(_how_far, ascents, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")

@@ -180,7 +180,8 @@ def test_sums_of_near_kernels_are_those_of_the_definition(d: int, offset: float,
     used = room if copied else near
     for y in (centre, centre + r.normal(size=d) * 0.2 / np.sqrt(d)):
         mean, expected, log_sum = defined(X, w, y)
-        total = weigh(used, count, y - used.centre, log_sum + 3.0, sums)
+        total, log_density = weigh(used, count, y - used.centre, log_sum + 3.0, sums)
+        assert log_density == pytest.approx(log_sum, abs=1e-9)
         covariance_of(used, count, sums, total, covariance)
         assert np.log(total) == pytest.approx(-3.0, abs=1e-9)
         np.testing.assert_allclose(sums[:d] - (y - used.centre), mean, atol=1e-9)
@@ -231,6 +232,39 @@ def test_a_known_mode_is_an_end_only_where_newtons_step_leads_there() -> None:
     for _ in range(9):
         keep_mode(modes, mode + 5.0, -3.0, J)
     assert modes.number[0] == 5
+
+
+@pytest.mark.parametrize("off", [-5_000.0, -650.0, 650.0, 5_000.0])
+def test_an_offset_far_off_costs_no_sum(off: float) -> None:
+    X = blobs(200, 3)
+    near, sums = all_near(X, np.zeros(200), X.mean(axis=0)), np.empty(4)
+    mean, _, log_sum = defined(X, np.ones(200), X[7])
+    _, log_density = weigh(near, 200, X[7] - near.centre, log_sum + off, sums)
+    assert log_density == pytest.approx(log_sum, abs=1e-9)
+    np.testing.assert_allclose(sums[:3] - (X[7] - near.centre), mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("height", [80.0, 86.0, 400.0, 1_000.0, 1e5])
+def test_an_ascent_out_of_nowhere_arrives_and_its_neighbours_with_it(height: float) -> None:
+    """Between two far clusters the density rises by e^height, or more, in the first step."""
+    gap = np.sqrt(8.0 * height)
+    X = np.concatenate([blobs(30, 3) * 0.1, blobs(30, 3) * 0.1 + [gap, 0.0, 0.0]])
+    starts = np.concatenate([X[:5], [[gap / 2 + shift, 0.0, 0.0] for shift in (-1e-3, 1e-6, 1e-3, 0.3)]])
+    ascents = ascend(Ascents.begin(starts, np.full(9, -np.log(60))), kernels_of(X, 1.0))
+    assert np.isfinite(ascents.points).all()
+    assert np.isfinite(ascents.log_density).all()
+    assert not ascents.capped.any()
+    assert merge_ends(ascents.points)[0] == 2
+
+
+def test_a_point_infinitely_far_from_all_kernels_ends_where_it_is() -> None:
+    X = blobs(50, 2)
+    kernels = kernels_of(np.vstack([X, [[1e160, 0.0]]]), 1.0)
+    kernels.log_weights[-1] = kernels.table[-1, 0] = -np.inf
+    ascents = ascend(Ascents.begin(np.vstack([X, [[1e160, 0.0]]]), np.full(51, -np.log(51))), kernels)
+    assert ascents.points[-1, 0] == 1e160
+    assert np.isfinite(ascents.points).all()
+    assert ascents.iterations.max() < 1_000
 
 
 def test_exponentials_are_those_of_the_library() -> None:

@@ -1,0 +1,235 @@
+"""What commands make of damaged files: bytes flipped, cut, doubled or zeroed, in inputs, results and checkpoints.
+
+python benchmarks/fuzz.py COMMAND|all COUNT SEED      COMMAND: info, table, plot, export, predict, hmac, resume, ...
+
+Each case damages one file that a command reads, runs the command in a process of its own, and judges: exit 0 (and for a
+result the answer of the undamaged file), or exit 2 with a sentence; within 10 seconds, and with nothing left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parallel_mix.cli import main as run_command
+
+DEADLINE = 10.0
+MUTATIONS = ("flip", "cut", "double", "zero")
+GOOD = ("same answer", "sentence", "another input")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, the file in it that is damaged, and the outputs that tell its answer."""
+
+    words: str  # {} stands for the damaged file, other names are files of the folder
+    file: str
+    answer: str = ""  # a file that is written; "" means what is printed
+    result: bool = False  # the damaged file has checksums: another answer is wrong
+
+
+CASES = {
+    "info": [Case("info {}", name, result=True) for name in ("run.h5", "D.h5", "C.h5", "M.h5", "E.h5")]
+    + [Case("info {} --labels y", name) for name in ("a.h5", "a.csv", "a.npz")]
+    + [Case("info {}", name) for name in ("a.npy", "a.parquet")],
+    "table": [Case("table {}", "E.h5", result=True)],
+    "plot": [Case("plot {} -o out.png --page tree", "run.h5", "out.png", result=True)],
+    "export": [Case("export {} -o out.csv", name, "out.csv", result=True) for name in ("run.h5", "C.h5")],
+    "predict": [
+        Case("predict {} b.csv -o out.csv", "run.h5", "out.csv", result=True),
+        Case("predict run.h5 {} -o out.csv", "a.h5", "out.csv"),
+        Case("predict {} D.h5 -o out.csv", "M.h5", "out.csv", result=True),
+    ],
+    "hmac": [
+        Case("hmac {} -o out.h5 --levels 3 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.csv", "a.npz")
+    ]
+    + [Case("hmac {} -o out.h5 --levels 3 --quiet", "a.parquet", "out.h5")],
+    "distances": [
+        Case("distances {} -o out.h5 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.npz", "a.csv")
+    ],
+    "cluster": [Case("cluster {} -o out.h5 --clusters 3 --quiet", "D.h5", "out.h5", result=True)],
+    "hlm fit": [Case("hlm fit {} --labels y -o out.h5 --components 2 --quiet", "D.h5", "out.h5", result=True)],
+    "crossval": [
+        Case("crossval {} --labels y -o out.h5 --classifiers knn --partitions 2 --quiet", "D.h5", "out.h5", result=True)
+    ],
+    "convert": [Case("convert {} -o out.h5 --labels y", name, "out.h5") for name in ("a.csv", "a.npz")],
+}
+PREPARE = (
+    "convert a.csv -o a.h5 --labels y",
+    "hmac a.h5 -o run.h5 --levels 4 --labels y --quiet",
+    "distances a.h5 -o D.h5 --labels y --quiet",
+    "cluster D.h5 -o C.h5 --clusters 3 --quiet",
+    "hlm fit D.h5 --labels y -o M.h5 --components 2 --quiet",
+    "crossval D.h5 --labels y -o E.h5 --classifiers knn --partitions 3 --quiet",
+)
+
+
+def prepare(folder: Path) -> None:
+    """One small file of each kind."""
+    r = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = r.normal(size=(60, 3)) + 4.0 * y[:, None]
+    lines = [",".join([*(f"{value:.6f}" for value in row), f"c{label}"]) for row, label in zip(X, y, strict=True)]
+    (folder / "a.csv").write_text("\n".join(["one,two,three,y", *lines]) + "\n")
+    (folder / "b.csv").write_text("\n".join(["one,two,three", *(line.rsplit(",", 1)[0] for line in lines[:9])]) + "\n")
+    np.save(folder / "a.npy", X)
+    np.savez(folder / "a.npz", X=X, y=y)
+    with contextlib.suppress(ImportError):
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.table(dict(zip("uvw", X.T, strict=True))), folder / "a.parquet")
+    for words in PREPARE:
+        code, text, _ = run(words.split(), folder)
+        if code:
+            sys.exit(f"{words}: {text}")
+
+
+def run(words: list[str], folder: Path) -> tuple[int, str, float]:
+    """Exit code, what was printed, and seconds, of a command in a forked process; -9: it was ended at the deadline."""
+    began, printed = time.monotonic(), folder / ".printed"
+    child = os.fork()
+    if not child:
+        os.setsid()
+        with printed.open("wb") as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+        os.chdir(folder)
+        code = 1
+        try:
+            run_command(words)
+        except SystemExit as error:
+            code = int(error.code or 0)
+        except BaseException:  # as Python itself would
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        seconds = time.monotonic() - began
+        if done:
+            return os.waitstatus_to_exitcode(status), printed.read_text(errors="replace"), seconds
+        if seconds > DEADLINE:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return -9, printed.read_text(errors="replace"), seconds
+        time.sleep(0.002)
+
+
+def damaged(data: bytes, how: str, r: np.random.Generator) -> bytes:
+    """The bytes of a file after one mutation."""
+    n = len(data)
+    a = int(r.integers(n))
+    b = min(a + 1 + int(r.integers(max(n // 8, 2))), n)
+    if how == "flip":
+        changed = bytearray(data)
+        for place in [a, *r.integers(n, size=int(r.integers(3)))]:
+            changed[place] ^= 1 << int(r.integers(8))
+        return bytes(changed)
+    if how == "cut":
+        return data[:a] if r.random() < 0.5 else data[:a] + data[b:]
+    return data[:b] + data[a:] if how == "double" else data[:a] + bytes(b - a) + data[b:]
+
+
+def answer_of(case: Case, text: str, folder: Path) -> object:
+    """What a run said or wrote, without what differs from run to run."""
+    if not case.answer:
+        return [line for line in text.splitlines() if "seconds" not in line and "file" not in line.lower()]
+    path = folder / case.answer
+    if path.suffix != ".h5":
+        return path.read_bytes()
+    import h5py
+
+    values: dict[str, bytes] = {}
+    with h5py.File(path) as file:
+        file.visititems(
+            lambda name, item: (
+                values.update({name: repr(item[()]).encode() if item.dtype == object else item[()].tobytes()})
+                if isinstance(item, h5py.Dataset) and not name.startswith("run")
+                else None
+            )
+        )
+    return values
+
+
+def judged(case: Case, how: str, seed: list[int], home: Path, right: object) -> str:
+    """What became of one case."""
+    r = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path in home.iterdir():
+            if path.is_file() and path.name != case.file:
+                os.link(path, folder / path.name)
+        (folder / case.file).write_bytes(damaged((home / case.file).read_bytes(), how, r))
+        before = set(os.listdir(folder)) | {".printed", case.answer, f"{case.answer}.progress.json"}
+        code, text, seconds = run(case.words.format(case.file).split(), folder)
+        if code == -9:
+            return "over 10 s"
+        if code < 0:
+            return f"crash by signal {-code}"
+        if code not in (0, 2) or "Traceback" in text:
+            return f"traceback or exit {code}: {text.strip().splitlines()[-1][:90] if text.strip() else ''}"
+        if left := set(os.listdir(folder)) - before - ({f"{case.answer}.checkpoint"} if code else set()):
+            return f"left behind: {sorted(left)}"
+        if code == 2:
+            return "sentence" if text.startswith("parallel-mix: ") or "\nparallel-mix: " in text else "no sentence"
+        if answer_of(case, text, folder) == right:
+            return "same answer"
+        return "another answer" if case.result else "another input"
+
+
+def main() -> None:
+    """A table of what became of the cases, by command, file and mutation; and each that was not good."""
+    command, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    names = list(CASES) if command == "all" else [command]
+    bad: Counter[str] = Counter()
+    print("| command | file | mutation | cases | same answer | sentence | another input | not good |")
+    print("|---|---|---|---|---|---|---|---|")
+    home = Path(tempfile.mkdtemp())
+    try:
+        prepare(home)
+        for name in names:
+            for number, case in enumerate(CASES[name]):
+                if not (home / case.file).exists():
+                    continue
+                code, text, _ = run([*case.words.format(case.file).split()], home)
+                if code:
+                    sys.exit(f"{case.words.format(case.file)}: {text}")
+                right = answer_of(case, text, home)
+                for path in home.glob("out*"):
+                    path.unlink()
+                each = -(-count // (len(CASES[name]) * len(MUTATIONS)))
+                for how in MUTATIONS:
+                    seen: Counter[str] = Counter()
+                    for k in range(each):
+                        at = [seed, number, MUTATIONS.index(how), k]
+                        end = judged(case, how, at, home, right)
+                        seen[end] += 1
+                        if end not in GOOD:
+                            bad[f"{name} {case.file} {how}: {end}"] += 1
+                    row = [seen[key] for key in GOOD]
+                    numbers = " | ".join(map(str, [each, *row, each - sum(row)]))
+                    print(f"| {name} | {case.file} | {how} | {numbers} |", flush=True)
+    finally:
+        shutil.rmtree(home)
+    for text, times in bad.most_common():
+        print(f"{times} x {text}")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
