@@ -19,6 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 from parallel_mix.cli import main as run_command
@@ -40,7 +41,7 @@ class Case:
 
 CASES = {
     "info": [Case("info {}", name, result=True) for name in ("run.h5", "D.h5", "C.h5", "M.h5", "E.h5")]
-    + [Case("info {} --labels y", name) for name in ("a.h5", "a.csv", "a.npz")]
+    + [Case("info {} --labels y", name) for name in ("a.h5", "others.h5", "a.csv", "a.npz")]
     + [Case("info {}", name) for name in ("a.npy", "a.parquet")],
     "table": [Case("table {}", "E.h5", result=True)],
     "plot": [Case("plot {} -o out.png --page tree", "run.h5", "out.png", result=True)],
@@ -51,7 +52,8 @@ CASES = {
         Case("predict {} D.h5 -o out.csv", "M.h5", "out.csv", result=True),
     ],
     "hmac": [
-        Case("hmac {} -o out.h5 --levels 3 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.csv", "a.npz")
+        Case("hmac {} -o out.h5 --levels 3 --labels y --quiet", name, "out.h5")
+        for name in ("a.h5", "others.h5", "a.csv", "a.npz")
     ]
     + [Case("hmac {} -o out.h5 --levels 3 --quiet", "a.parquet", "out.h5")],
     "distances": [
@@ -82,6 +84,9 @@ def prepare(folder: Path) -> None:
     lines = [",".join([*(f"{value:.6f}" for value in row), f"c{label}"]) for row, label in zip(X, y, strict=True)]
     (folder / "a.csv").write_text("\n".join(["one,two,three,y", *lines]) + "\n")
     (folder / "b.csv").write_text("\n".join(["one,two,three", *(line.rsplit(",", 1)[0] for line in lines[:9])]) + "\n")
+    with h5py.File(folder / "others.h5", "w") as file:  # as another program writes it, in chunks and without checksums
+        file.create_dataset("X", data=X, chunks=(16, 3), compression="gzip")
+        file["y"] = y
     np.save(folder / "a.npy", X)
     np.savez(folder / "a.npz", X=X, y=y)
     with contextlib.suppress(ImportError):
@@ -90,13 +95,13 @@ def prepare(folder: Path) -> None:
 
         pyarrow.parquet.write_table(pyarrow.table(dict(zip("uvw", X.T, strict=True))), folder / "a.parquet")
     for words in PREPARE:
-        code, text, _ = run(words.split(), folder)
+        code, text = run(words.split(), folder)
         if code:
             sys.exit(f"{words}: {text}")
 
 
-def run(words: list[str], folder: Path) -> tuple[int, str, float]:
-    """Exit code, what was printed, and seconds, of a command in a forked process; -9: it was ended at the deadline."""
+def run(words: list[str], folder: Path) -> tuple[int, str]:
+    """Exit code of a command in a forked process, and what was printed; -9: it was ended at the deadline."""
     began, printed = time.monotonic(), folder / ".printed"
     child = os.fork()
     if not child:
@@ -120,13 +125,12 @@ def run(words: list[str], folder: Path) -> tuple[int, str, float]:
             os._exit(code)
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
-        seconds = time.monotonic() - began
         if done:
-            return os.waitstatus_to_exitcode(status), printed.read_text(errors="replace"), seconds
-        if seconds > DEADLINE:
+            return os.waitstatus_to_exitcode(status), printed.read_text(errors="replace")
+        if time.monotonic() - began > DEADLINE:
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return -9, printed.read_text(errors="replace"), seconds
+            return -9, printed.read_text(errors="replace")
         time.sleep(0.002)
 
 
@@ -152,8 +156,6 @@ def answer_of(case: Case, text: str, folder: Path) -> object:
     path = folder / case.answer
     if path.suffix != ".h5":
         return path.read_bytes()
-    import h5py
-
     values: dict[str, bytes] = {}
     with h5py.File(path) as file:
         file.visititems(
@@ -175,15 +177,19 @@ def judged(case: Case, how: str, seed: list[int], home: Path, right: object) -> 
             if path.is_file() and path.name != case.file:
                 os.link(path, folder / path.name)
         (folder / case.file).write_bytes(damaged((home / case.file).read_bytes(), how, r))
-        before = set(os.listdir(folder)) | {".printed", case.answer, f"{case.answer}.progress.json"}
-        code, text, seconds = run(case.words.format(case.file).split(), folder)
+        before = {path.name for path in folder.iterdir()} | {".printed", case.answer, f"{case.answer}.progress.json"}
+        code, text = run(case.words.format(case.file).split(), folder)
         if code == -9:
             return "over 10 s"
         if code < 0:
             return f"crash by signal {-code}"
         if code not in (0, 2) or "Traceback" in text:
             return f"traceback or exit {code}: {text.strip().splitlines()[-1][:90] if text.strip() else ''}"
-        if left := set(os.listdir(folder)) - before - ({f"{case.answer}.checkpoint"} if code else set()):
+        if (
+            left := {path.name for path in folder.iterdir()}
+            - before
+            - ({f"{case.answer}.checkpoint"} if code else set())
+        ):
             return f"left behind: {sorted(left)}"
         if code == 2:
             return "sentence" if text.startswith("parallel-mix: ") or "\nparallel-mix: " in text else "no sentence"
@@ -206,7 +212,7 @@ def main() -> None:
             for number, case in enumerate(CASES[name]):
                 if not (home / case.file).exists():
                     continue
-                code, text, _ = run([*case.words.format(case.file).split()], home)
+                code, text = run([*case.words.format(case.file).split()], home)
                 if code:
                     sys.exit(f"{case.words.format(case.file)}: {text}")
                 right = answer_of(case, text, home)

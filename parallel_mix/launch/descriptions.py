@@ -15,6 +15,8 @@ from parallel_mix.models.pairwise import is_known
 from parallel_mix.progress import plural
 from parallel_mix.store.cluster_files import read_clusterings
 from parallel_mix.store.crossval_files import read_comparison
+from parallel_mix.store.damage import MEND
+from parallel_mix.store.guard import look_first
 from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
 from parallel_mix.store.tables import Selection, read_table
@@ -33,7 +35,12 @@ def of_result(path: Path) -> list[str]:
         "hlm": _of_hlm,
         "crossval": _of_crossval,
     }
-    return [*tell[kind_of(path)](path), "", *_of_run(path)]
+    return [*tell[kind_of(path)](path), "", *_of_run(path), *_of_checksums(path)]
+
+
+def _of_checksums(path: Path) -> list[str]:
+    """A line where nothing would tell that the file was changed."""
+    return [] if look_first(path, MEND) else ["no checksums: a number that was changed on the way would not be told"]
 
 
 def _of_hmac(path: Path) -> list[str]:

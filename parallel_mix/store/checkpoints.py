@@ -212,7 +212,7 @@ class KeptRun:
     def _load(self) -> dict[str, Any] | None:
         if not self.checkpoint.exists():
             return None
-        with opened(self.checkpoint, advice=" Use --fresh to begin anew.") as file:
+        with opened(self.checkpoint, mend="use --fresh to begin anew") as file:
             try:
                 kept = json.loads(file.attrs["identity"])
             except (KeyError, ValueError) as error:

@@ -11,27 +11,31 @@ from typing import Any
 import h5py
 import numpy as np
 
-from parallel_mix.errors import InputError, UnknownNameError, UsersFaultError
+from parallel_mix.errors import InputError, UnknownNameError
 from parallel_mix.store.atomic import written_whole
+from parallel_mix.store.checksums import checksums_of
+from parallel_mix.store.damage import MEND, reading
+from parallel_mix.store.guard import look_first
 from parallel_mix.store.tables import Array, Selection, Table, as_numbers
+
+CHECKED = "checksums"
+"""The attribute of a result or checkpoint that was written with checksums at its end."""
 
 
 @contextmanager
-def opened(path: Path, advice: str = "") -> Iterator[Any]:
-    """An HDF5 file to read; a sentence where it cannot be."""
+def opened(path: Path, mend: str = MEND) -> Iterator[Any]:
+    """An HDF5 file to read; a sentence, which ends with how to `mend` it, where it cannot be."""
+    whole = look_first(path, mend)
     try:
         file = h5py.File(path, "r", locking=False)
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist.") from error
-    except OSError as error:
-        raise InputError(f"{path} is damaged, cut short, or no HDF5 file.{advice}") from error
-    with file:
-        try:
-            yield file
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path} holds text that is not UTF-8.") from error
-        except (KeyError, OSError) as error:
-            raise UsersFaultError(f"{path} is damaged: a part of it is missing or cannot be read.{advice}") from error
+    except Exception as error:
+        raise InputError(f"{path} is damaged, cut short, or no HDF5 file: {mend}.") from error
+    with reading(path, mend=mend), file:
+        if file.attrs.get(CHECKED, False) and not whole:
+            raise InputError(f"{path} was changed since it was written (its checksums are missing): {mend}.")
+        yield file
 
 
 @contextmanager
@@ -42,10 +46,13 @@ def hdf5_written_whole(path: Path) -> Iterator[Any]:
     """
     with h5py.File(path.name, "w", driver="core", backing_store=False) as file:
         yield file
+        if "kind" in file.attrs:  # a table is its user's, who may add to it
+            file.attrs[CHECKED] = True
         file.flush()
         image = file.id.get_file_image()
-    with written_whole(path) as temporary:
-        temporary.write_bytes(image)
+    with written_whole(path) as temporary, temporary.open("wb") as to:
+        to.write(image)
+        to.write(checksums_of(image))
 
 
 def read_hdf5(path: Path, selection: Selection) -> Table:
@@ -90,10 +97,8 @@ def read_dataset(file: Any, name: str, path: Path, kind: str = "numbers") -> Any
         raise InputError(f"{path} has no dataset {name!r}; it has {listing(file)}. Choose one with --dataset.")
     if kind != "categories" and (dataset.dtype == object or dataset.dtype.kind not in "biuf"):
         raise InputError(f"Dataset {name!r} of {path} holds {dataset.dtype} values: numbers are needed.")
-    try:
+    with reading(path, f"dataset {name!r}"):
         return dataset[()]
-    except OSError as error:
-        raise InputError(f"Dataset {name!r} of {path} is damaged or cut short.") from error
 
 
 def texts_in(file: Any, name: str, path: Path) -> Any:

@@ -59,7 +59,7 @@ def test_the_same_bits_everywhere(table: Path, whole: Path, tmp_path: Path, back
 @pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
 def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> None:
     rows = tmp_path / "rows.npy"
-    np.save(rows, blobs(6000, 8, 5))
+    np.save(rows, blobs(8000, 8, 5))
     whole = tmp_path / "whole.h5"
     words = ["distances", rows, "--metric", "minkowski", "--p", "2.7"]
     assert parallel_mix(*words, "-o", whole).returncode == 0

@@ -1,0 +1,109 @@
+"""A file is looked at before a library opens it.
+
+Where it has checksums these are compared. Where it has none it is of unknown origin, and the HDF5 library can loop for
+ever, or crash, on bytes that are not what it wrote. So it is read once by a copy of this process, which has five
+seconds; how that ends is all that is asked.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+
+from parallel_mix.errors import InputError
+from parallel_mix.store.checksums import compare_checksums
+
+DEADLINE = 5.0
+READ_AT_MOST = 4_194_304
+"""Bytes of a dataset that are read: what lies in the file as it is needs no library's care."""
+
+_seen: dict[tuple[str, int, int], bool | InputError] = {}
+"""Files by name, size and time of their last change: whether they have checksums, or why they are refused."""
+
+
+def look_first(path: Path, mend: str) -> bool:
+    """Refuse a file whose checksums differ, or which the HDF5 library does not survive; whether it has checksums.
+
+    Each state of a file is looked at once.
+    """
+    try:
+        stat = path.stat()
+    except OSError:
+        return False  # opening it says why
+    state = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
+    if state not in _seen:
+        try:
+            _seen[state] = compare_checksums(path, mend) or _try_out(path, mend)
+        except OSError:
+            return False
+        except InputError as error:
+            _seen[state] = error
+    seen = _seen[state]
+    if isinstance(seen, InputError):
+        raise seen
+    return seen
+
+
+def _try_out(path: Path, mend: str) -> Literal[False]:
+    """Let a copy of this process read the file, which has no checksums."""
+    if "mpi4py.MPI" in sys.modules:  # MPI's libraries do not like to be copied
+        return False
+    child = os.fork()
+    if not child:
+        _read_all(path)
+    end = _end_of(child)
+    if end is None:
+        raise InputError(f"{path} is damaged: the HDF5 library does not come to an end with it; {mend}.")
+    if end < 0:
+        raise InputError(f"{path} is damaged: the HDF5 library crashes on it ({signal.Signals(-end).name}); {mend}.")
+    return False
+
+
+def _end_of(child: int) -> int | None:
+    """The exit code of a process, a signal as a negative one; None: it was ended at the deadline."""
+    began, pause = time.monotonic(), 0.0005
+    while time.monotonic() - began < DEADLINE:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def _read_all(path: Path) -> None:
+    """Touch all groups, attributes and datasets; an error that the library tells is left to who reads next."""
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        faulthandler.disable()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        with h5py.File(path, "r", locking=False) as file:
+            _touch("", file)
+            file.visititems(_touch)
+    except BaseException:  # noqa: S110
+        pass
+    finally:
+        os._exit(0)
+
+
+def _touch(name: str, item: Any) -> None:
+    """Read what there is of one part of a file."""
+    try:
+        list(item.attrs.items())
+        if isinstance(item, h5py.Dataset):
+            rows = item[: max(READ_AT_MOST // max(item.nbytes // max(len(item), 1), 1), 1)] if item.shape else item[()]
+            del rows
+    except Exception:  # noqa: S110
+        pass
