@@ -170,7 +170,7 @@ def test_what_was_begun_afresh_goes_on_after_a_requeue(table: Path, tmp_path: Pa
     (tmp_path / "o.h5.checkpoint").write_bytes(b"no checkpoint")
     again = parallel_mix(*words, "--force", SLURM_RESTART_COUNT="1")
     assert again.returncode == 2
-    assert "no HDF5 file. Use --fresh to begin anew" in again.stderr
+    assert "no HDF5 file: use --fresh to begin anew" in again.stderr
 
 
 def test_launch_works_without_slurm(table: Path, tmp_path: Path) -> None:
