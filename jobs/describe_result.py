@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from parallel_mix.config import TableOptions, argument
+from parallel_mix.config import TableOptions, argument, option
 
 PARALLEL = False
 
@@ -15,6 +15,7 @@ class Options(TableOptions):
     """Options of `parallel-mix info`."""
 
     file: Path = argument("a result or a table")
+    verify: bool = option(False, "only compare all of a result, large matrices too, with its checksums")
 
 
 def run(options: Options) -> None:
@@ -22,7 +23,9 @@ def run(options: Options) -> None:
     from parallel_mix.launch import descriptions
     from parallel_mix.store.results import is_result
 
-    if is_result(options.file):
+    if options.verify:
+        lines = [descriptions.verified(options.file)]
+    elif is_result(options.file):
         lines = descriptions.of_result(options.file)
     else:
         lines = descriptions.of_table(options.file, options.selection())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parallel_mix.errors import InputError
 from parallel_mix.evaluate.tables import table_of, told_apart, written
 from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.models.distance_checks import examine
@@ -15,7 +16,7 @@ from parallel_mix.models.pairwise import is_known
 from parallel_mix.progress import plural
 from parallel_mix.store.cluster_files import read_clusterings
 from parallel_mix.store.crossval_files import read_comparison
-from parallel_mix.store.damage import MEND
+from parallel_mix.store.damage import MEND, reading
 from parallel_mix.store.guard import look_first
 from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
@@ -36,6 +37,16 @@ def of_result(path: Path) -> list[str]:
         "crossval": _of_crossval,
     }
     return [*tell[kind_of(path)](path), "", *_of_run(path), *_of_checksums(path)]
+
+
+def verified(path: Path) -> str:
+    """That a whole file is what was written, large matrices too; refused where it is not, or nothing tells."""
+    kind_of(path)
+    if (sums := look_first(path, MEND)) is None:
+        raise InputError(f"{path} has no checksums: nothing tells whether it is what was written.")
+    with reading(path):
+        sums.compare_all(MEND)
+    return f"{path}: all {sums.length:,} bytes are those that were written"
 
 
 def _of_checksums(path: Path) -> list[str]:

@@ -17,6 +17,7 @@ from parallel_mix.models.neighbours import find_neighbours
 from parallel_mix.models.pairwise import SIMILARITY, by_class, class_names, input_kind, metric_for, signatures_of
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
 from parallel_mix.store.checkpoints import KeptRun, checkpoint_path
+from parallel_mix.store.checksums import BYTES
 from parallel_mix.store.hdf5_tables import FileSource
 from parallel_mix.store.matrix_files import (
     MatrixFile,
@@ -129,7 +130,7 @@ class MatrixJob(PairsJob):
     def run(self, metric: Metric, gather: bool) -> None:
         """Begin or go on, compute, finish."""
         dtype, job, backend = self.decided["dtype"], self.job, self.job.backend
-        names = sum(size_of_names(table) for table in (self.new, self.old))
+        names = sum(size_of_names(table) for table in (self.new, self.old)) + BYTES * self.shape[0]
         if not checkpoint_path(job.output).exists():  # with one the room is taken already
             if job.options.only_task is None:
                 sweep(job.output)
@@ -150,11 +151,12 @@ class MatrixJob(PairsJob):
             take_up(file, header)
         else:
             lay_out(file, header, names)
-        compute_tiles(self.recipe(metric, None if gather or alone else file), backend, run, file)
+        layout, sums = compute_tiles(self.recipe(metric, None if gather or alone else file), backend, run, file)
         backend.patiently(file.sync)
         rest = self.rest()
         run.yield_to_later_attempt()
-        backend.patiently(lambda: finish(file, job.output, "distances", rest, run.yield_to_later_attempt))
+        mine = run.yield_to_later_attempt
+        backend.patiently(lambda: finish(file, job.output, "distances", rest, layout, sums, mine))
         job.finish()
 
 

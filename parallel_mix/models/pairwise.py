@@ -18,6 +18,7 @@ from parallel_mix.kernels.density import Array
 from parallel_mix.kernels.signatures import Signatures
 from parallel_mix.kernels.similarities import from_similarity
 from parallel_mix.models.callable_metric import CallableMetric, Function, imported
+from parallel_mix.models.tile_layout import Layout
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, compute_tiles
 
 KINDS = {
@@ -37,7 +38,7 @@ class Assigned:
     def __init__(self, values: Any) -> None:
         self.values = values
 
-    def put(self, row: int, column: int, values: np.ndarray) -> None:
+    def put(self, row: int, column: int, values: np.ndarray, layout: Layout) -> None:
         m, k = values.shape
         self.values[row : row + m, column : column + k] = values
 

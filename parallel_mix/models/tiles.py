@@ -78,11 +78,15 @@ class RowsOf:
         return self.source.rows(0, self.source.shape[0])
 
 
+Sums = tuple[int, np.ndarray]
+"""What a tile adds to the checksums of rows, from one on."""
+
+
 class Sink(Protocol):
     """Where workers put their tiles."""
 
-    def put(self, row: int, column: int, values: np.ndarray) -> None:
-        """Keep a tile whose first entry is at (row, column)."""
+    def put(self, row: int, column: int, values: np.ndarray, layout: Layout) -> Sums | None:
+        """Keep a tile whose first entry is at (row, column); what it adds to checksums, where the sink has them."""
 
     def sync(self) -> None:
         """Make sure of all that was put from rank 0's host."""
@@ -175,25 +179,28 @@ def measured(backend: Backend) -> float:
     return float(dict(backend.map(seconds_a_pair, [None]))[0])
 
 
-def distance_tile(pairs: Pairs, tile: Tile, halved: bool) -> Array | None:
+def distance_tile(pairs: Pairs, tile: Tile, layout: Layout) -> Array | list[Sums]:
     """One tile: computed, and put in its place (and its mirror image in its own), or sent back."""
     values = pairs.tile(tile)
-    if pairs.sink is None:
-        return values
-    place(pairs.sink, tile, values, halved)
-    return None
+    return values if pairs.sink is None else place(pairs.sink, tile, values, layout)
 
 
-def place(sink: Sink, tile: Tile, values: Array, halved: bool) -> None:
+def place(sink: Sink, tile: Tile, values: Array, layout: Layout) -> list[Sums]:
     """Put a tile in its place, and its mirror image in its own."""
     a, _, c, _ = tile
-    sink.put(a, c, values)
-    if halved and a != c:
-        sink.put(c, a, values.T)
+    sums = [sink.put(a, c, values, layout)]
+    if layout.halved and a != c:
+        sums.append(sink.put(c, a, values.T, layout))
+    return [some for some in sums if some is not None]
 
 
-def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None, home: Sink | None = None) -> None:
-    """All tiles that an earlier attempt has not finished; those that are sent back go to `home`."""
+def compute_tiles(
+    recipe: PairsRecipe, backend: Backend, run: Run | None = None, home: Sink | None = None
+) -> tuple[Layout, np.ndarray]:
+    """All tiles that an earlier attempt has not finished; those that are sent back go to `home`.
+
+    How they were laid out, and the checksums of the rows, as far as the sink has them.
+    """
     run = run or QuietRun()
     shape, state = recipe.shape, run.restored()
     backend.share(recipe)
@@ -203,6 +210,7 @@ def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None,
         layout = Layout.from_numbers(state["layout"])
     tiles = Tiles(layout, shape)
     done = np.zeros(len(tiles), dtype=bool) if state is None else np.array(state["tiles"], dtype=bool)
+    sums = np.zeros(shape[0], np.uint64) if state is None else np.array(state["sums"], np.uint64)
 
     def how_far() -> HowFar:
         return float(done.sum()), float(len(tiles)), f"{shape[0]:,} x {shape[1]:,}, tile {int(done.sum())}/{len(tiles)}"
@@ -210,13 +218,16 @@ def compute_tiles(recipe: PairsRecipe, backend: Backend, run: Run | None = None,
     def ledger() -> State:
         if home is not None:  # first the tiles, then the word that they are there
             backend.patiently(home.sync)
-        return {"done": int(done.sum()), "tiles": done, "layout": layout.as_numbers()}
+        return {"done": int(done.sum()), "tiles": done, "layout": layout.as_numbers(), "sums": sums}
 
-    def keep(number: int, values: Array | None) -> None:
-        if values is not None and home is not None:
-            place(home, tiles[number], values, layout.halved)
+    def keep(number: int, found: Array | list[Sums]) -> None:
+        if isinstance(found, np.ndarray):
+            found = [] if home is None else place(home, tiles[number], found, layout)
+        for first, added in found:
+            sums[first : first + len(added)] += added
 
-    work_off(backend, run, partial(distance_tile, halved=layout.halved), tiles, done, keep, ledger, how_far)
+    work_off(backend, run, partial(distance_tile, layout=layout), tiles, done, keep, ledger, how_far)
+    return layout, sums
 
 
 def work_off(

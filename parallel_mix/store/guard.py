@@ -13,36 +13,40 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import h5py
 
 from parallel_mix.errors import InputError
-from parallel_mix.store.checksums import compare_checksums
+from parallel_mix.store.checksums import Checksums
 
 DEADLINE = 5.0
 READ_AT_MOST = 4_194_304
 """Bytes of a dataset that are read: what lies in the file as it is needs no library's care."""
 
-_seen: dict[tuple[str, int, int], bool | InputError] = {}
-"""Files by name, size and time of their last change: whether they have checksums, or why they are refused."""
+_seen: dict[tuple[str, int, int], Checksums | InputError | None] = {}
+"""Files by name, size and time of their last change: their checksums, or why they are refused."""
 
 
-def look_first(path: Path, mend: str) -> bool:
-    """Refuse a file whose checksums differ, or which the HDF5 library does not survive; whether it has checksums.
+def look_first(path: Path, mend: str) -> Checksums | None:
+    """Refuse a file whose checksums differ, or which the HDF5 library does not survive; its checksums, if it has any.
 
-    Each state of a file is looked at once.
+    Each state of a file is looked at once. Rows of a large matrix are compared when they are read.
     """
     try:
         stat = path.stat()
     except OSError:
-        return False  # opening it says why
+        return None  # opening it says why
     state = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
     if state not in _seen:
         try:
-            _seen[state] = compare_checksums(path, mend) or _try_out(path, mend)
+            if found := Checksums.of(path, mend):
+                found.compare_plain(mend)
+            else:
+                _try_out(path, mend)
+            _seen[state] = found
         except OSError:
-            return False
+            return None
         except InputError as error:
             _seen[state] = error
     seen = _seen[state]
@@ -51,10 +55,10 @@ def look_first(path: Path, mend: str) -> bool:
     return seen
 
 
-def _try_out(path: Path, mend: str) -> Literal[False]:
+def _try_out(path: Path, mend: str) -> None:
     """Let a copy of this process read the file, which has no checksums."""
     if "mpi4py.MPI" in sys.modules:  # MPI's libraries do not like to be copied
-        return False
+        return
     child = os.fork()
     if not child:
         _read_all(path)
@@ -63,7 +67,6 @@ def _try_out(path: Path, mend: str) -> Literal[False]:
         raise InputError(f"{path} is damaged: the HDF5 library does not come to an end with it; {mend}.")
     if end < 0:
         raise InputError(f"{path} is damaged: the HDF5 library crashes on it ({signal.Signals(-end).name}); {mend}.")
-    return False
 
 
 def _end_of(child: int) -> int | None:

@@ -18,18 +18,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import h5py
 import numpy as np
 
 from parallel_mix.errors import InputError, UsersFaultError
 from parallel_mix.store.atomic import explain, sync_folder
+from parallel_mix.store.checksums import Grid, add_checksums
+from parallel_mix.store.hdf5_tables import CHECKED
 from parallel_mix.store.results import FORMAT, Tree, put_tree
 
 DATASET = "distances"
 RESERVE = 2**18
 """Room for what is added at last, names and classes apart: the HDF5 library does not survive a disk that is full."""
+
+
+class TileSize(Protocol):
+    """How large tiles are, but for those at the edges."""
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -42,8 +54,10 @@ class MatrixFile:
     dtype: str
     host: str  # rank 0's
 
-    def put(self, row: int, column: int, values: np.ndarray) -> None:
-        """Write a tile in place; from another host than rank 0's, see it to the disk, too."""
+    def put(self, row: int, column: int, values: np.ndarray, layout: TileSize) -> tuple[int, np.ndarray]:
+        """Write a tile in place; from another host than rank 0's, see it to the disk, too. What it adds to checksums of
+        rows, from one on.
+        """
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(values, dtype=self.dtype)
         if not np.isfinite(values.sum()) and not np.isfinite(values).all():
@@ -59,6 +73,12 @@ class MatrixFile:
                     _write(file, content[k * width : (k + 1) * width], self._at(row + k, column))
             if socket.gethostname() != self.host:
                 os.fdatasync(file)
+        grid = self.grid(layout)
+        return row // grid.piece_rows, grid.sums_of(values, column * values.itemsize)
+
+    def grid(self, layout: TileSize) -> Grid:
+        """The matrix as its checksums see it."""
+        return Grid.of_tiles(self.offset, self.shape, np.dtype(self.dtype).itemsize, layout.height, layout.width)
 
     def sync(self) -> None:
         """See to the disk what this host has written."""
@@ -177,15 +197,26 @@ def take_up(matrix: MatrixFile, header: bytes) -> None:
         raise InputError(explain(error, Path(matrix.path))) from error
 
 
-def finish(matrix: MatrixFile, output: Path, kind: str, tree: Tree, still_ours: Callable[[], None]) -> None:
+def finish(
+    matrix: MatrixFile,
+    output: Path,
+    kind: str,
+    tree: Tree,
+    layout: TileSize,
+    sums: np.ndarray,
+    still_ours: Callable[[], None],
+) -> None:
     """Add what else belongs to the result and give the file its name, unless it belongs to a later attempt by then."""
     path = Path(matrix.path)
     try:
         with h5py.File(path, "r+", locking=False) as file:
             file.attrs["kind"] = kind
             file.attrs["format"] = FORMAT
+            file.attrs[CHECKED] = True
             put_tree(file, tree)
+        grid = matrix.grid(layout)
         with path.open("rb+") as raw:
+            add_checksums(raw, grid, sums[: grid.sums])
             os.fsync(raw.fileno())
         still_ours()
         path.replace(output)

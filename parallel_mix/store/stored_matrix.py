@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import h5py
 import numpy as np
 
 from parallel_mix.errors import InputError
+from parallel_mix.store.damage import MEND
+from parallel_mix.store.guard import look_first
 from parallel_mix.store.hdf5_tables import beside, opened, read_dataset, read_names_beside, stamp_of
+from parallel_mix.store.mapped import mapped
 from parallel_mix.store.tables import (
     HDF5_ENDINGS,
     Array,
@@ -36,6 +39,7 @@ class StoredMatrix:
     dataset: str
     shape: tuple[int, int]
     stamp: tuple[int, int]  # size and time of the last change
+    compared: bool = False  # all rows with their checksums, by whoever looked at it first
 
     @classmethod
     def of(cls, path: Path, dataset: str) -> StoredMatrix:
@@ -62,20 +66,28 @@ class StoredMatrix:
             )
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        with opened(Path(self.path)) as file:
+    def _opened(self, rows: Any = ()) -> Iterator[Any]:
+        """The dataset, of which these rows are as they were written, if anything tells how that was."""
+        path = Path(self.path)
+        with opened(path) as file:
             self.check_unchanged()
-            yield file[self.dataset]
+            dataset = file[self.dataset]
+            sums = None if self.compared else look_first(path, MEND)
+            if sums and dataset.id.get_offset() == sums.grid.start and len(rows):
+                entries = mapped_entries(dataset, self.path, "r")
+                sums.compare_rows(dataset if entries is None else entries, np.asarray(rows), MEND)
+            yield dataset
 
     def __getitem__(self, key: Any) -> Array:
-        with self._opened() as dataset:
+        rows = np.atleast_1d(np.arange(len(self))[key[0] if isinstance(key, tuple) else key])
+        with self._opened(rows) as dataset:
             return floating(dataset[key])
 
     def stripe(self, start: int, stop: int) -> Array:
         """Some rows, to be looked at and not to be written to."""
-        with self._opened() as dataset:
-            mapped = mapped_entries(dataset, self.path, "r")
-            return floating((dataset if mapped is None else mapped)[start:stop])
+        with self._opened(range(start, stop)) as dataset:
+            entries = mapped_entries(dataset, self.path, "r")
+            return floating((dataset if entries is None else entries)[start:stop])
 
     @property
     def is_mapped(self) -> bool:
@@ -97,12 +109,14 @@ class StoredMatrix:
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Some rows and columns, in rising order."""
         whole = len(rows) == len(columns) == self.shape[0] == self.shape[1]
-        with self._opened() as dataset:
-            mapped = mapped_entries(dataset, self.path, "c" if whole else "r")
+        with self._opened(rows) as dataset:
+            entries = mapped_entries(dataset, self.path, "c" if whole else "r")
             if whole:
-                return floating(dataset[()]) if mapped is None else mapped
-            if mapped is not None:
-                return np.asarray(mapped[np.ix_(rows, columns)])
+                return floating(dataset[()]) if entries is None else entries
+            if entries is not None:
+                found = np.asarray(entries[np.ix_(rows, columns)])
+                self.check_unchanged()
+                return found
             return np.stack([floating(dataset[int(k)])[columns] for k in rows])
 
 
@@ -118,7 +132,7 @@ def mapped_entries(dataset: Any, path: str, mode: Literal["r", "c"]) -> Array | 
     if dataset.id.get_storage_size() != dataset.size * kind.itemsize:
         return None
     try:
-        return np.memmap(path, dtype=kind, mode=mode, offset=offset, shape=dataset.shape).view(np.ndarray)
+        return cast("Array", mapped(Path(path), kind, offset, dataset.shape, mode))
     except (OSError, ValueError):
         return None
 
@@ -160,7 +174,7 @@ def survey_stripe(matrix: Any, stripe: tuple[int, int]) -> Survey:
     k = int(rows.argmin())
     own = np.abs(np.diagonal(rows, a)) if n == m else np.empty(0)
     at = int(own.argmax()) if len(own) else 0
-    return Survey(
+    found = Survey(
         hashlib.sha256(rows.data).hexdigest(),
         finite,
         float(rows.flat[k]),
@@ -169,6 +183,9 @@ def survey_stripe(matrix: Any, stripe: tuple[int, int]) -> Survey:
         float(own[at]) if len(own) else 0.0,
         a + at,
     )
+    if isinstance(matrix, StoredMatrix):
+        matrix.check_unchanged()  # a file that was cut short meanwhile reads as zeros
+    return found
 
 
 def joined_surveys(matrix: Any, path: Path, parts: Sequence[Survey]) -> Survey:
@@ -215,7 +232,10 @@ def read_matrix(path: Path, selection: Selection, least_rows: int = 2, look: Loo
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is empty.")
     if selection.kind == "matrix" and matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
-    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=(look or survey)(matrix, path), **parts)
+    found = (look or survey)(matrix, path)
+    if isinstance(matrix, StoredMatrix):
+        matrix = replace(matrix, compared=True)
+    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=found, **parts)
 
 
 @dataclass(frozen=True)
