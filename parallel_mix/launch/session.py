@@ -43,6 +43,10 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], need
     stop = StopFlag()
     stop.listen()
     if name == "mpi":
+        if launched_rank() == 0:  # it reads what the others are to read
+            from parallel_mix.store.guard import before_mpi
+
+            before_mpi()
         import_module("parallel_mix.launch.job")
         getattr(import_module(needs), "warm_up", lambda: None)()
         _run_on_mpi(options, stop, work)

@@ -13,7 +13,6 @@ time: the sum of those of their pieces, each of which somebody wrote. All else (
 from __future__ import annotations
 
 import math
-import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,16 +61,19 @@ class Grid(NamedTuple):
         """How many checksums it has."""
         return -(-self.rows // self.piece_rows)
 
-    def sums_of(self, values: np.ndarray, first_byte: int) -> np.ndarray:
+    def sums_of(self, values: np.ndarray, first_byte: int) -> list[int]:
         """What a tile adds to the checksums of its rows; it begins at this byte of its first row."""
         raw = np.ascontiguousarray(values).view(np.uint8)
-        parts = [raw[a : a + self.piece_rows] for a in range(0, len(raw), self.piece_rows)]
-        sums = [0] * len(parts)
-        for begin in range(0, raw.shape[1], self.piece_bytes):
-            for k, part in enumerate(parts):
-                piece = part[:, begin : begin + self.piece_bytes]
-                sums[k] += xxhash.xxh3_64_intdigest(np.ascontiguousarray(piece).data, first_byte + begin)
-        return np.array([some % 2**64 for some in sums], np.uint64)
+        wide, high, sum_of = self.piece_bytes, self.piece_rows, xxhash.xxh3_64_intdigest
+        if raw.shape[1] <= wide:
+            flat, step = raw.data.cast("B"), raw.shape[1] * high
+            return [sum_of(flat[at : at + step], first_byte) for at in range(0, len(flat), step)]
+        columns = range(0, raw.shape[1], wide)
+        return [
+            sum(sum_of(np.ascontiguousarray(raw[a : a + high, c : c + wide]).data, first_byte + c) for c in columns)
+            % 2**64
+            for a in range(0, len(raw), high)
+        ]
 
 
 NO_GRID = Grid(0, 0, 0, 1, 0)
@@ -86,7 +88,7 @@ class Checksums:
     block: int
     plain: bytes
     grid: Grid
-    of_rows: np.ndarray
+    of_rows: tuple[int, ...]
 
     @classmethod
     def of(cls, path: Path, mend: str) -> Checksums | None:
@@ -112,32 +114,35 @@ class Checksums:
         plain = sum(1 for _ in spans(length, block, grid)) * BYTES
         if xxhash.xxh3_64_digest(found + foot) != seal or len(found) != plain + grid.sums * BYTES:
             raise UsersFaultError(f"{path} is damaged: its checksums were changed; {mend}.")
-        return cls(path, length, block, found[:plain], grid, np.frombuffer(found[plain:], "<u8"))
+        return cls(path, length, block, found[:plain], grid, struct.unpack(f"<{grid.sums}Q", found[plain:]))
 
     def compare_plain(self, mend: str) -> None:
         """Refuse a file of which anything but the matrix is not what was written."""
-        room = memoryview(bytearray(self.block))
-        with self.path.open("rb", buffering=0) as file:
-            for number, (a, b) in enumerate(spans(self.length, self.block, self.grid)):
-                if read_at(file, a, room[: b - a]) != self.plain[number * BYTES : (number + 1) * BYTES]:
-                    raise UsersFaultError(
-                        f"{self.path} is damaged: bytes {a:,} to {b:,} are not those that were written; {mend}."
-                    )
+        content = mapped(self.path, np.dtype(np.uint8), 0, (self.length,), "r").data if self.length else b""
+        for number, (a, b) in enumerate(spans(self.length, self.block, self.grid)):
+            if xxhash.xxh3_64_digest(content[a:b]) != self.plain[number * BYTES : (number + 1) * BYTES]:
+                raise UsersFaultError(
+                    f"{self.path} is damaged: bytes {a:,} to {b:,} are not those that were written; {mend}."
+                )
 
     def compare_rows(self, entries: Any, rows: np.ndarray, mend: str) -> None:
         """Refuse a matrix of which some rows are not what was written; its `entries` are read as they are needed."""
+        wanted = np.unique(rows // self.grid.piece_rows) * self.grid.piece_rows
+        for run in np.split(wanted, np.flatnonzero(np.diff(wanted) > self.grid.piece_rows) + 1):
+            if len(run):
+                self.compare_range(entries, int(run[0]), int(run[-1]) + 1, mend)
+
+    def compare_range(self, entries: Any, first: int, last: int, mend: str) -> None:
+        """The same for the rows from `first` to `last`, and those that have a checksum with one of them."""
         grid = self.grid
-        wanted = np.unique(rows // grid.piece_rows)
-        most = max(self.block // (grid.piece_rows * grid.row_bytes), 1)
-        ends = np.flatnonzero(np.diff(wanted) > 1) + 1
-        for run in np.split(wanted, ends) if len(wanted) else []:
-            for some in np.split(run, range(most, len(run), most)):
-                a, b = int(some[0]) * grid.piece_rows, (int(some[-1]) + 1) * grid.piece_rows
-                wrong = grid.sums_of(entries[a:b], 0) != self.of_rows[some]
-                if wrong.any():
-                    a += int(wrong.argmax()) * grid.piece_rows
+        high = grid.piece_rows
+        step = max(self.block // (high * grid.row_bytes), 1) * high
+        for a in range(first // high * high, min(-(-last // high) * high, grid.rows), step):
+            b = min(a + step, -(-last // high) * high)
+            for k, found in enumerate(grid.sums_of(entries[a:b], 0), start=a // high):
+                if found != self.of_rows[k]:
                     raise UsersFaultError(
-                        f"{self.path} is damaged: rows {a + 1:,} to {min(a + grid.piece_rows, grid.rows):,} of its "
+                        f"{self.path} is damaged: rows {k * high + 1:,} to {min((k + 1) * high, grid.rows):,} of its "
                         f"matrix are not those that were written; {mend}."
                     )
 
@@ -147,7 +152,7 @@ class Checksums:
         grid = self.grid
         if grid.rows:
             entries = mapped(self.path, np.dtype(np.uint8), grid.start, (grid.rows, grid.row_bytes), "r")
-            self.compare_rows(entries, np.arange(grid.rows), mend)
+            self.compare_range(entries, 0, grid.rows, mend)
 
 
 def spans(length: int, block: int, grid: Grid) -> Iterator[tuple[int, int]]:
@@ -155,14 +160,6 @@ def spans(length: int, block: int, grid: Grid) -> Iterator[tuple[int, int]]:
     for begin, end in ((0, grid.start), (grid.end, length)):
         for a in range(begin, end, block):
             yield a, min(a + block, end)
-
-
-def read_at(file: Any, at: int, room: memoryview) -> bytes:
-    """Fill the room from a place of a file; the checksum of what came."""
-    done = 0
-    while done < len(room) and (count := os.preadv(file.fileno(), [room[done:]], at + done)):
-        done += count
-    return xxhash.xxh3_64_digest(room[:done])
 
 
 def checksums_of(content: bytes) -> bytes:
@@ -175,8 +172,11 @@ def checksums_of(content: bytes) -> bytes:
 def add_checksums(file: BinaryIO, grid: Grid, of_rows: np.ndarray) -> None:
     """Add to a file with a large matrix what is to stand behind it."""
     length = file.seek(0, 2)
-    room = memoryview(bytearray(BLOCK))
-    sums = [read_at(file, a, room[: b - a]) for a, b in spans(length, BLOCK, grid)]
+    sums = []
+    for a, b in spans(length, BLOCK, grid):
+        file.seek(a)
+        sums.append(xxhash.xxh3_64_digest(file.read(b - a)))
+    file.seek(length)
     file.write(sealed(b"".join(sums) + of_rows.astype("<u8").tobytes(), length, grid))
     file.flush()
 

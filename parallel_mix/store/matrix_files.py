@@ -74,7 +74,7 @@ class MatrixFile:
             if socket.gethostname() != self.host:
                 os.fdatasync(file)
         grid = self.grid(layout)
-        return row // grid.piece_rows, grid.sums_of(values, column * values.itemsize)
+        return row // grid.piece_rows, np.array(grid.sums_of(values, column * values.itemsize), np.uint64)
 
     def grid(self, layout: TileSize) -> Grid:
         """The matrix as its checksums see it."""

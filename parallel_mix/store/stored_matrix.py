@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 
 from parallel_mix.errors import InputError
+from parallel_mix.store.checksums import Checksums
 from parallel_mix.store.damage import MEND
 from parallel_mix.store.guard import look_first
 from parallel_mix.store.hdf5_tables import beside, opened, read_dataset, read_names_beside, stamp_of
@@ -29,6 +30,7 @@ from parallel_mix.store.tables import (
 )
 
 ENTRIES_AT_ONCE = 2**22
+BYTES_AT_ONCE = 2**19
 
 
 @dataclass(frozen=True)
@@ -72,22 +74,34 @@ class StoredMatrix:
         with opened(path) as file:
             self.check_unchanged()
             dataset = file[self.dataset]
-            sums = None if self.compared else look_first(path, MEND)
-            if sums and dataset.id.get_offset() == sums.grid.start and len(rows):
+            if len(rows) and (sums := self._sums_of(dataset)):
                 entries = mapped_entries(dataset, self.path, "r")
                 sums.compare_rows(dataset if entries is None else entries, np.asarray(rows), MEND)
             yield dataset
+
+    def _sums_of(self, dataset: Any) -> Checksums | None:
+        """The checksums of its rows, where there are any and nobody has compared them."""
+        sums = None if self.compared else look_first(Path(self.path), MEND)
+        return sums if sums and dataset.id.get_offset() == sums.grid.start else None
 
     def __getitem__(self, key: Any) -> Array:
         rows = np.atleast_1d(np.arange(len(self))[key[0] if isinstance(key, tuple) else key])
         with self._opened(rows) as dataset:
             return floating(dataset[key])
 
-    def stripe(self, start: int, stop: int) -> Array:
-        """Some rows, to be looked at and not to be written to."""
-        with self._opened(range(start, stop)) as dataset:
-            entries = mapped_entries(dataset, self.path, "r")
-            return floating((dataset if entries is None else entries)[start:stop])
+    def parts(self, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+        """Some rows after the other, to be looked at and not to be written to; each part fits into a core's cache."""
+        with self._opened() as dataset:
+            mapped_ones = mapped_entries(dataset, self.path, "r")
+            entries = dataset if mapped_ones is None else mapped_ones
+            sums = self._sums_of(dataset)
+            step = rows_at_once(dataset.nbytes // max(len(dataset), 1), sums.grid.piece_rows if sums else 1)
+            for a in range(start, stop, step):
+                b = min(a + step, stop)
+                if sums:
+                    sums.compare_range(entries, a, b, MEND)
+                yield a, floating(entries[a:b])
+        self.check_unchanged()  # a file that was cut short meanwhile reads as zeros
 
     @property
     def is_mapped(self) -> bool:
@@ -165,27 +179,34 @@ def stripes_of(shape: tuple[int, int]) -> list[tuple[int, int]]:
     return [(a, min(a + step, n)) for a in range(0, n, step)]
 
 
+def rows_at_once(row_bytes: int, multiple: int = 1) -> int:
+    """Rows that fit into a core's cache together."""
+    return max(BYTES_AT_ONCE // max(row_bytes * multiple, 1), 1) * multiple
+
+
+def parts_of(matrix: Array, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+    """Some rows after the other of an array."""
+    step = rows_at_once(matrix.nbytes // max(len(matrix), 1))
+    for a in range(start, stop, step):
+        yield a, np.ascontiguousarray(matrix[a : min(a + step, stop)])
+
+
 def survey_stripe(matrix: Any, stripe: tuple[int, int]) -> Survey:
     """What some rows tell."""
     (a, b), (n, m) = stripe, matrix.shape
-    rows = matrix.stripe(a, b) if isinstance(matrix, StoredMatrix) else np.ascontiguousarray(matrix[a:b])
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = bool(np.isfinite(rows.sum()) or np.isfinite(rows).all())
-    k = int(rows.argmin())
-    own = np.abs(np.diagonal(rows, a)) if n == m else np.empty(0)
-    at = int(own.argmax()) if len(own) else 0
-    found = Survey(
-        hashlib.sha256(rows.data).hexdigest(),
-        finite,
-        float(rows.flat[k]),
-        (a + k // m, k % m),
-        float(rows.max()),
-        float(own[at]) if len(own) else 0.0,
-        a + at,
-    )
-    if isinstance(matrix, StoredMatrix):
-        matrix.check_unchanged()  # a file that was cut short meanwhile reads as zeros
-    return found
+    sha, finite, lows, highs, own = hashlib.sha256(), True, [], [], [(0.0, a)]
+    for first, rows in matrix.parts(a, b) if isinstance(matrix, StoredMatrix) else parts_of(matrix, a, b):
+        sha.update(rows.data)
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = finite and bool(np.isfinite(rows.sum()) or np.isfinite(rows).all())
+        k = int(rows.argmin())
+        lows.append((float(rows.flat[k]), (first + k // m, k % m)))
+        highs.append(float(rows.max()))
+        if n == m:
+            diagonal = np.abs(np.diagonal(rows, first))
+            own.append((float(diagonal[at := int(diagonal.argmax())]), first + at))
+    least, most = min(lows, key=lambda low: low[0]), max(own, key=lambda entry: entry[0])
+    return Survey(sha.hexdigest(), finite, *least, max(highs), *most)
 
 
 def joined_surveys(matrix: Any, path: Path, parts: Sequence[Survey]) -> Survey:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,7 +18,9 @@ from parallel_mix.errors import InputError
 from parallel_mix.store import checksums, guard
 from parallel_mix.store.checksums import Checksums
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
-from tests.conftest import ROOT, parallel_mix
+from parallel_mix.store.mapped import mapped
+from parallel_mix.store.stored_matrix import StoredMatrix
+from tests.conftest import ROOT, blobs, environment, mpirun, parallel_mix
 
 FIXTURES = ROOT / "tests" / "fixtures" / "before-checksums"
 
@@ -105,3 +110,118 @@ def test_files_of_before_are_read_and_say_that_they_have_no_checksums(path: Path
     assert done.returncode == 0, done.stderr
     if path.stem != "table":
         assert "no checksums" in done.stdout
+
+
+MPI_ON_A_STRANGE_FILE = """
+import os, signal, sys
+from parallel_mix.cli import main
+from parallel_mix.store import guard
+guard._touch = lambda name, item: os.kill(os.getpid(), signal.SIGSEGV)
+main(["hmac", sys.argv[1], "-o", sys.argv[2], "--levels", "2"])
+"""
+
+
+def test_under_mpi_a_strange_file_is_looked_at_first_too(tmp_path: Path) -> None:
+    out = tmp_path / "out.h5"
+    words = [*mpirun(2), sys.executable, "-c", MPI_ON_A_STRANGE_FILE, str(strange(tmp_path)), str(out)]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=60)
+    assert "the HDF5 library crashes on it (SIGSEGV)" in done.stderr
+    assert done.returncode == 2
+    assert not out.exists()
+
+
+@pytest.fixture(scope="module")
+def distances(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A matrix in four columns of tiles, most rows of a tile with one checksum."""
+    folder = tmp_path_factory.mktemp("distances")
+    np.save(folder / "rows.npy", blobs(700, 3, 5))
+    recipe = ["distances", folder / "rows.npy", "-o", folder / "D.h5", "--metric", "minkowski", "--p", "2.5"]
+    assert parallel_mix(*recipe).returncode == 0
+    return folder / "D.h5"
+
+
+def changed(path: Path, place: int, to: Path) -> Path:
+    """A copy of a file with one bit changed."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    to.write_bytes(content)
+    return to
+
+
+def test_a_matrix_is_told_apart_from_a_changed_one(distances: Path, tmp_path: Path) -> None:
+    done = parallel_mix("info", distances, "--verify")
+    assert "are those that were written" in done.stdout
+    sums = Checksums.of(distances, "")
+    assert sums is not None
+    grid = sums.grid
+    assert (grid.rows, grid.row_bytes) == (700, 5600)
+    r = np.random.default_rng(0)
+    places = [grid.start, grid.end - 1, *r.integers(grid.start, grid.end, size=40)]
+    places += [grid.start - 1, grid.end, *r.integers(grid.end, distances.stat().st_size, size=20), 0]
+    for number, place in enumerate(places):
+        with pytest.raises(InputError, match=r"is damaged|was changed"):
+            copy = changed(distances, int(place), tmp_path / f"{number}.h5")
+            found = Checksums.of(copy, "")
+            if found is None:
+                with opened(copy):
+                    pass
+            else:
+                found.compare_all("")
+        copy.unlink()
+
+
+def test_only_rows_that_are_read_are_compared(distances: Path, tmp_path: Path) -> None:
+    sums = Checksums.of(distances, "")
+    assert sums is not None
+    row = 333
+    copy = changed(distances, sums.grid.start + row * sums.grid.row_bytes + 17, tmp_path / "D.h5")
+    matrix = StoredMatrix.of(copy, "distances")
+    good = StoredMatrix.of(distances, "distances")
+    columns = np.array([500, 600])
+    beside = row // sums.grid.piece_rows * sums.grid.piece_rows - 1
+    assert (matrix[: beside + 1] == good[: beside + 1]).all()
+    assert (matrix.among(np.array([1, beside]), columns) == good.among(np.array([1, beside]), columns)).all()
+    for read in (
+        lambda: matrix[row],
+        lambda: matrix[row, 3],
+        lambda: matrix.rows(row, row + 1),
+        lambda: matrix.among(np.array([1, row]), columns),
+        lambda: list(matrix.parts(row, 400)),
+        lambda: matrix.among(np.arange(700), np.arange(700)),
+    ):
+        with pytest.raises(InputError, match=r"rows .* of its matrix .* make it again"):
+            read()
+
+
+def test_a_mapped_file_that_is_cut_reads_as_zeros_and_ends_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    np.arange(100_000.0).tofile(path)
+    numbers = mapped(path, np.dtype(float), 80, (99_990,), "c")
+    numbers[5] = -1.0
+    os.truncate(path, 20_000)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(float(numbers.sum())))
+    thread.start()
+    thread.join()
+    assert found[0] < numbers[:4096].size ** 2
+    assert list(numbers[[0, 5, 5000, -1]]) == [10.0, -1.0, 0.0, 0.0]
+
+
+def test_what_is_no_file_of_ours_ends_with_its_signal(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    np.arange(100_000.0).tofile(path)
+    program = (
+        "import numpy as np, os, sys, pathlib; from parallel_mix.store.mapped import mapped\n"
+        "path = pathlib.Path(sys.argv[1]); mapped(path, np.dtype(float), 0, (9,), 'r')\n"
+        "numbers = np.memmap(path, float, 'r'); os.truncate(path, 9); print(numbers.sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], timeout=60)
+    assert done.returncode == -signal.SIGBUS
+
+
+@pytest.mark.parametrize("command", ["info", "table", "export", "predict", "resume"])
+def test_a_small_part_of_the_fuzz(command: str) -> None:
+    """`benchmarks/fuzz.py` damages files of all kinds, a thousand for each command."""
+    words = [sys.executable, str(ROOT / "benchmarks" / "fuzz.py"), command, "24", "7"]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
