@@ -9,6 +9,7 @@ result the answer of the undamaged file), or exit 2 with a sentence; within 10 s
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import shutil
 import signal
@@ -18,15 +19,22 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from parallel_mix.cli import main as run_command
+from parallel_mix.errors import Stopped
+from parallel_mix.launch.job import Job
 
 DEADLINE = 10.0
-MUTATIONS = ("flip", "cut", "double", "zero")
+MUTATIONS = ("flip", "cut", "double", "zero", "noise", "number")
+NUMBERS = (2**64 - 1, 2**63 - 1, 2**63, 2**32 - 1, 2**31, 2**16, 255, 0, 0x7FF0000000000000, 0x7FF8000000000000)
+"""Of 64 bits; the last two are the doubles infinity and NaN."""
+LOADED = ("matplotlib.pyplot", "pyarrow.parquet", "scipy.stats", "sklearn.svm", "parallel_mix.kernels.modal_em")
 GOOD = ("same answer", "sentence", "another input")
+RESULTS = ("run.h5", "D.h5", "K.h5", "C.h5", "M.h5", "E.h5")
 
 
 @dataclass(frozen=True)
@@ -39,37 +47,64 @@ class Case:
     result: bool = False  # the damaged file has checksums: another answer is wrong
 
 
+BEGUN = {
+    "hmac": "hmac a.h5 -o out.h5 --levels 3 --labels y --quiet --checkpoint-every 0",
+    "distances": "distances a.h5 -o out.h5 --metric minkowski --p 3 --quiet --checkpoint-every 0",
+    "cluster": "cluster D.h5 -o out.h5 --clusters 3 --quiet --checkpoint-every 0",
+    "hlm fit": "hlm fit D.h5 --labels y -o out.h5 --components 2 --quiet --checkpoint-every 0",
+    "crossval": "crossval D.h5 --labels y -o out.h5 --classifiers knn --partitions 3 --quiet --checkpoint-every 0",
+}
+"""Runs that are stopped before they write their result, and gone on with from a checkpoint."""
+
 CASES = {
-    "info": [Case("info {}", name, result=True) for name in ("run.h5", "D.h5", "C.h5", "M.h5", "E.h5")]
+    "info": [Case("info {}", name, result=True) for name in RESULTS]
     + [Case("info {} --labels y", name) for name in ("a.h5", "others.h5", "a.csv", "a.npz")]
     + [Case("info {}", name) for name in ("a.npy", "a.parquet")],
+    "verify": [Case("info {} --verify", name, result=True) for name in RESULTS],
     "table": [Case("table {}", "E.h5", result=True)],
-    "plot": [Case("plot {} -o out.png --page tree", "run.h5", "out.png", result=True)],
+    "plot": [Case("plot {} -o out --format png", name, "out", result=True) for name in RESULTS if name != "K.h5"],
     "export": [Case("export {} -o out.csv", name, "out.csv", result=True) for name in ("run.h5", "C.h5")],
     "predict": [
         Case("predict {} b.csv -o out.csv", "run.h5", "out.csv", result=True),
         Case("predict run.h5 {} -o out.csv", "a.h5", "out.csv"),
+        Case("predict run.h5 {} -o out.csv", "b.csv", "out.csv"),
         Case("predict {} D.h5 -o out.csv", "M.h5", "out.csv", result=True),
+        Case("predict M.h5 {} -o out.csv", "D.h5", "out.csv", result=True),
     ],
     "hmac": [
         Case("hmac {} -o out.h5 --levels 3 --labels y --quiet", name, "out.h5")
         for name in ("a.h5", "others.h5", "a.csv", "a.npz")
     ]
-    + [Case("hmac {} -o out.h5 --levels 3 --quiet", "a.parquet", "out.h5")],
+    + [Case("hmac {} -o out.h5 --levels 3 --quiet", name, "out.h5") for name in ("a.parquet", "a.npy")],
     "distances": [
         Case("distances {} -o out.h5 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.npz", "a.csv")
+    ]
+    + [Case("distances {} -o out.h5 --metric mallows --quiet", "S.h5", "out.h5")]
+    + [Case("distances {} -o out.h5 --from-similarity bound --quiet", "D.h5", "out.h5", result=True)],
+    "cluster": [
+        Case("cluster {} -o out.h5 --clusters 3 --quiet", "D.h5", "out.h5", result=True),
+        Case("cluster {} -o out.h5 --clusters 3 --quiet", "square.npy", "out.h5"),
     ],
-    "cluster": [Case("cluster {} -o out.h5 --clusters 3 --quiet", "D.h5", "out.h5", result=True)],
     "hlm fit": [Case("hlm fit {} --labels y -o out.h5 --components 2 --quiet", "D.h5", "out.h5", result=True)],
+    "hlm update": [
+        Case("hlm update {} D2.h5 --labels y -o out.h5 --quiet", "M.h5", "out.h5", result=True),
+        Case("hlm update M.h5 {} --labels y -o out.h5 --quiet", "D2.h5", "out.h5", result=True),
+    ],
     "crossval": [
-        Case("crossval {} --labels y -o out.h5 --classifiers knn --partitions 2 --quiet", "D.h5", "out.h5", result=True)
+        Case(
+            f"crossval {{}} --labels y -o out.h5 --classifiers knn --partitions 2 --quiet {more}", name, "out.h5", kept
+        )
+        for name, more, kept in (("D.h5", "", True), ("a.csv", "--metric vdm", False))
     ],
     "convert": [Case("convert {} -o out.h5 --labels y", name, "out.h5") for name in ("a.csv", "a.npz")],
+    "resume": [Case(words, f"out.h5.checkpoint of {name}", "out.h5", result=True) for name, words in BEGUN.items()],
 }
 PREPARE = (
     "convert a.csv -o a.h5 --labels y",
     "hmac a.h5 -o run.h5 --levels 4 --labels y --quiet",
     "distances a.h5 -o D.h5 --labels y --quiet",
+    "distances a2.csv -o D2.h5 --labels y --quiet",
+    "distances a.h5 -o K.h5 --knn 3 --quiet",
     "cluster D.h5 -o C.h5 --clusters 3 --quiet",
     "hlm fit D.h5 --labels y -o M.h5 --components 2 --quiet",
     "crossval D.h5 --labels y -o E.h5 --classifiers knn --partitions 3 --quiet",
@@ -83,11 +118,15 @@ def prepare(folder: Path) -> None:
     X = r.normal(size=(60, 3)) + 4.0 * y[:, None]
     lines = [",".join([*(f"{value:.6f}" for value in row), f"c{label}"]) for row, label in zip(X, y, strict=True)]
     (folder / "a.csv").write_text("\n".join(["one,two,three,y", *lines]) + "\n")
+    (folder / "a2.csv").write_text("\n".join(["one,two,three,y", *(f"{line[:6]}7{line[6:]}" for line in lines)]) + "\n")
     (folder / "b.csv").write_text("\n".join(["one,two,three", *(line.rsplit(",", 1)[0] for line in lines[:9])]) + "\n")
     with h5py.File(folder / "others.h5", "w") as file:  # as another program writes it, in chunks and without checksums
         file.create_dataset("X", data=X, chunks=(16, 3), compression="gzip")
         file["y"] = y
+    with h5py.File(folder / "S.h5", "w") as file:
+        file["values"], file["weights"], file["offsets"] = X, np.tile([0.25, 0.75], 30), np.arange(0, 61, 2)
     np.save(folder / "a.npy", X)
+    np.save(folder / "square.npy", np.linalg.norm(X[:, None] - X[None], axis=2))
     np.savez(folder / "a.npz", X=X, y=y)
     with contextlib.suppress(ImportError):
         import pyarrow
@@ -98,9 +137,20 @@ def prepare(folder: Path) -> None:
         code, text = run(words.split(), folder)
         if code:
             sys.exit(f"{words}: {text}")
+    for name, words in BEGUN.items():
+        begun = folder / f"begun {name}"
+        begun.mkdir()
+        run(words.split(), folder, stopped=True)
+        for path in (*folder.glob("out.h5*"), *folder.glob(".out.h5*")):
+            path.rename(begun / path.name)
 
 
-def run(words: list[str], folder: Path) -> tuple[int, str]:
+def stop_before_writing(job: Any) -> Any:
+    """In place of `Job.complete_record`: as a signal would."""
+    raise Stopped(signal.SIGTERM)
+
+
+def run(words: list[str], folder: Path, stopped: bool = False) -> tuple[int, str]:
     """Exit code of a command in a forked process, and what was printed; -9: it was ended at the deadline."""
     began, printed = time.monotonic(), folder / ".printed"
     child = os.fork()
@@ -111,6 +161,8 @@ def run(words: list[str], folder: Path) -> tuple[int, str]:
                 os.dup2(file.fileno(), stream)
         os.chdir(folder)
         code = 1
+        if stopped:
+            Job.complete_record = stop_before_writing  # type: ignore[method-assign]
         try:
             run_command(words)
         except SystemExit as error:
@@ -146,6 +198,11 @@ def damaged(data: bytes, how: str, r: np.random.Generator) -> bytes:
         return bytes(changed)
     if how == "cut":
         return data[:a] if r.random() < 0.5 else data[:a] + data[b:]
+    if how == "noise":
+        return data[:a] + r.bytes(min(b - a, 64)) + data[a + min(b - a, 64) :]
+    if how == "number":
+        content = NUMBERS[int(r.integers(len(NUMBERS)))].to_bytes(8, "little")[: 2 ** int(r.integers(4))]
+        return data[:a] + content + data[a + len(content) :]
     return data[:b] + data[a:] if how == "double" else data[:a] + bytes(b - a) + data[b:]
 
 
@@ -154,6 +211,8 @@ def answer_of(case: Case, text: str, folder: Path) -> object:
     if not case.answer:
         return [line for line in text.splitlines() if "seconds" not in line and "file" not in line.lower()]
     path = folder / case.answer
+    if path.is_dir():
+        return {page.name: page.read_bytes() for page in path.iterdir()}
     if path.suffix != ".h5":
         return path.read_bytes()
     values: dict[str, bytes] = {}
@@ -176,7 +235,13 @@ def judged(case: Case, how: str, seed: list[int], home: Path, right: object) -> 
         for path in home.iterdir():
             if path.is_file() and path.name != case.file:
                 os.link(path, folder / path.name)
-        (folder / case.file).write_bytes(damaged((home / case.file).read_bytes(), how, r))
+        file, _, begun = case.file.partition(" of ")
+        source = home
+        if begun:
+            source = home / f"begun {begun}"
+            for path in source.iterdir():
+                shutil.copy(path, folder / path.name)
+        (folder / file).write_bytes(damaged((source / file).read_bytes(), how, r))
         before = {path.name for path in folder.iterdir()} | {".printed", case.answer, f"{case.answer}.progress.json"}
         code, text = run(case.words.format(case.file).split(), folder)
         if code == -9:
@@ -205,19 +270,22 @@ def main() -> None:
     bad: Counter[str] = Counter()
     print("| command | file | mutation | cases | same answer | sentence | another input | not good |")
     print("|---|---|---|---|---|---|---|---|")
+    for module in LOADED:  # once, and not by each case
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
     home = Path(tempfile.mkdtemp())
     try:
         prepare(home)
         for name in names:
             for number, case in enumerate(CASES[name]):
-                if not (home / case.file).exists():
-                    continue
+                if " of " not in case.file and not (home / case.file).exists():
+                    continue  # pyarrow is not installed
                 code, text = run([*case.words.format(case.file).split()], home)
                 if code:
                     sys.exit(f"{case.words.format(case.file)}: {text}")
                 right = answer_of(case, text, home)
                 for path in home.glob("out*"):
-                    path.unlink()
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
                 each = -(-count // (len(CASES[name]) * len(MUTATIONS)))
                 for how in MUTATIONS:
                     seen: Counter[str] = Counter()
