@@ -29,6 +29,7 @@ from parallel_mix.errors import Stopped
 from parallel_mix.launch.job import Job
 
 DEADLINE = 10.0
+COMPILING = 120.0
 MUTATIONS = ("flip", "cut", "double", "zero", "noise", "number")
 NUMBERS = (2**64 - 1, 2**63 - 1, 2**63, 2**32 - 1, 2**31, 2**16, 255, 0, 0x7FF0000000000000, 0x7FF8000000000000)
 """Of 64 bits; the last two are the doubles infinity and NaN."""
@@ -97,7 +98,9 @@ CASES = {
         for name, more, kept in (("D.h5", "", True), ("a.csv", "--metric vdm", False))
     ],
     "convert": [Case("convert {} -o out.h5 --labels y", name, "out.h5") for name in ("a.csv", "a.npz")],
-    "resume": [Case(words, f"out.h5.checkpoint of {name}", "out.h5", result=True) for name, words in BEGUN.items()],
+    "resume": [Case(words, f"out.h5.checkpoint of {name}", "out.h5", result=True) for name, words in BEGUN.items()]
+    + [Case(BEGUN["hmac"], "out.h5.progress.json of hmac", "out.h5", result=True)],
+    "status": [Case("status out.h5", "out.h5.progress.json of hmac")],
 }
 PREPARE = (
     "convert a.csv -o a.h5 --labels y",
@@ -134,13 +137,13 @@ def prepare(folder: Path) -> None:
 
         pyarrow.parquet.write_table(pyarrow.table(dict(zip("uvw", X.T, strict=True))), folder / "a.parquet")
     for words in PREPARE:
-        code, text = run(words.split(), folder)
+        code, text = run(words.split(), folder, deadline=COMPILING)
         if code:
             sys.exit(f"{words}: {text}")
     for name, words in BEGUN.items():
         begun = folder / f"begun {name}"
         begun.mkdir()
-        run(words.split(), folder, stopped=True)
+        run(words.split(), folder, stopped=True, deadline=COMPILING)
         for path in (*folder.glob("out.h5*"), *folder.glob(".out.h5*")):
             path.rename(begun / path.name)
 
@@ -150,7 +153,7 @@ def stop_before_writing(job: Any) -> Any:
     raise Stopped(signal.SIGTERM)
 
 
-def run(words: list[str], folder: Path, stopped: bool = False) -> tuple[int, str]:
+def run(words: list[str], folder: Path, stopped: bool = False, deadline: float = DEADLINE) -> tuple[int, str]:
     """Exit code of a command in a forked process, and what was printed; -9: it was ended at the deadline."""
     began, printed = time.monotonic(), folder / ".printed"
     child = os.fork()
@@ -179,7 +182,7 @@ def run(words: list[str], folder: Path, stopped: bool = False) -> tuple[int, str
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status), printed.read_text(errors="replace")
-        if time.monotonic() - began > DEADLINE:
+        if time.monotonic() - began > deadline:
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return -9, printed.read_text(errors="replace")
@@ -227,21 +230,34 @@ def answer_of(case: Case, text: str, folder: Path) -> object:
     return values
 
 
+def furnish(folder: Path, home: Path, case: Case) -> Path:
+    """Put copies of all files into a folder; the one that is to be damaged."""
+    file, _, begun = case.file.partition(" of ")
+    for source in (home, home / f"begun {begun}") if begun else (home,):
+        for path in source.iterdir():
+            if path.is_file():
+                shutil.copy(path, folder / path.name)
+    return folder / file
+
+
+def right_answer(case: Case, home: Path) -> object:
+    """What comes of the undamaged file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        furnish(folder, home, case)
+        code, text = run(case.words.format(case.file).split(), folder, deadline=COMPILING)
+        if code:
+            sys.exit(f"{case.words.format(case.file)}: {text}")
+        return answer_of(case, text, folder)
+
+
 def judged(case: Case, how: str, seed: list[int], home: Path, right: object) -> str:
     """What became of one case."""
     r = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for path in home.iterdir():
-            if path.is_file() and path.name != case.file:
-                os.link(path, folder / path.name)
-        file, _, begun = case.file.partition(" of ")
-        source = home
-        if begun:
-            source = home / f"begun {begun}"
-            for path in source.iterdir():
-                shutil.copy(path, folder / path.name)
-        (folder / file).write_bytes(damaged((source / file).read_bytes(), how, r))
+        file = furnish(folder, home, case)
+        file.write_bytes(damaged(file.read_bytes(), how, r))
         before = {path.name for path in folder.iterdir()} | {".printed", case.answer, f"{case.answer}.progress.json"}
         code, text = run(case.words.format(case.file).split(), folder)
         if code == -9:
@@ -280,12 +296,7 @@ def main() -> None:
             for number, case in enumerate(CASES[name]):
                 if " of " not in case.file and not (home / case.file).exists():
                     continue  # pyarrow is not installed
-                code, text = run([*case.words.format(case.file).split()], home)
-                if code:
-                    sys.exit(f"{case.words.format(case.file)}: {text}")
-                right = answer_of(case, text, home)
-                for path in home.glob("out*"):
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                right = right_answer(case, home)
                 each = -(-count // (len(CASES[name]) * len(MUTATIONS)))
                 for how in MUTATIONS:
                     seen: Counter[str] = Counter()

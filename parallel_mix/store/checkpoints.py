@@ -44,11 +44,21 @@ def status_path(output: Path) -> Path:
 
 
 def read_status(path: Path) -> dict[str, Any]:
-    """What a run says of itself; nothing where it says nothing."""
-    with contextlib.suppress(OSError, ValueError):
+    """What a run says of itself; nothing where it says nothing, or nothing that can be understood."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
+        if isinstance(found, dict):
+            return {key: value for key, value in found.items() if _makes_sense(key, value)}
     return {}
+
+
+def _makes_sense(key: str, value: Any) -> bool:
+    """True for a value of a status that is of its kind."""
+    if key in ("attempt", "launch", "process"):
+        return type(value) is int and 0 <= value < 2**31
+    if key in ("done", "total", "rate", "seconds_left", "seconds", "heartbeat"):
+        return value is None or (type(value) in (int, float) and abs(value) < 1e300)
+    return value is None or isinstance(value, str)
 
 
 def note_queued(output: Path, job: str) -> None:
