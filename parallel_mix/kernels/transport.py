@@ -20,6 +20,7 @@ from parallel_mix.kernels.density import Array
 OPTIMAL = 1e-13
 """A reduced cost above minus this part of the largest cost is not negative, at first; at last, of its own parts."""
 ROUNDING = 1e-15
+TOO_LARGE = 1e300
 MOST_PIVOTS = 1_000
 """Pivots, for each node, after which something is wrong: one or two are the rule."""
 
@@ -233,7 +234,7 @@ def greedy_cost(c: Array, p: Array, q: Array) -> float:
 
 @compiled
 def distance(v: Array, p: Array, u: Array, q: Array, greedy: bool) -> float:
-    """Between two signatures; negative where it was not found."""
+    """Between two signatures; infinite where it is too large for a number, negative where it was not found."""
     if v.shape[1] == 1 and not greedy:
         return float(np.sqrt(on_a_line(v[:, 0], p, u[:, 0], q)))
     c = np.empty((len(p), len(q)))
@@ -241,6 +242,8 @@ def distance(v: Array, p: Array, u: Array, q: Array, greedy: bool) -> float:
     if greedy:
         irm: float = greedy_cost(c, p, q)
         return irm
+    if largest > TOO_LARGE:  # a sum of a few of them is no number any more, and none is the least
+        return np.inf
     found = least_cost(c, p, q, largest)
     return float(np.sqrt(found)) if found >= 0.0 else -1.0
 

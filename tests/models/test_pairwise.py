@@ -161,11 +161,14 @@ def test_a_function_must_not_change_the_rows_and_is_called_once_a_pair() -> None
 
 
 def test_what_no_distance_is_made_of() -> None:
-    X = blobs(20, 2)
+    X, S = blobs(20, 2), signatures(20, 2, 1)
+    large = Signatures(S.values * 1e200, S.weights, S.offsets)
     for odd, sentence in (
         ({"X": X + 1j}, "other things than numbers"),
         ({"X": coo_array(X)}, "sparse matrices are none"),
         ({"X": X * 1e200}, "too large for a number"),
+        ({"X": large, "metric": "mallows"}, "too large for a number"),
+        ({"X": large, "metric": "irm"}, "too large for a number"),
         ({"X": X, "out": np.empty((20, 20), dtype=int)}, "are float64 or float32"),
         ({"X": X, "backend": "dask"}, "backend must be one that runs"),
         ({"X": X, "metric": "euclidan"}, r"Perhaps euclidean\?"),
