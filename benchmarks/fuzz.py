@@ -1,6 +1,7 @@
 """What commands make of damaged files: bytes flipped, cut, doubled or zeroed, in inputs, results and checkpoints.
 
-python benchmarks/fuzz.py COMMAND|all COUNT SEED      COMMAND: info, table, plot, export, predict, hmac, resume, ...
+python benchmarks/fuzz.py COMMAND[,COMMAND...]|all COUNT SEED      COMMAND: info, table, plot, export, predict, hmac,
+resume, ...; COUNT cases of each
 
 Each case damages one file that a command reads, runs the command in a process of its own, and judges: exit 0 (and for a
 result the answer of the undamaged file), or exit 2 with a sentence; within 10 seconds, and with nothing left behind.
@@ -281,8 +282,8 @@ def judged(case: Case, how: str, seed: list[int], home: Path, right: object) -> 
 
 def main() -> None:
     """A table of what became of the cases, by command, file and mutation; and each that was not good."""
-    command, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    names = list(CASES) if command == "all" else [command]
+    commands, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    names = list(CASES) if commands == "all" else commands.split(",")
     bad: Counter[str] = Counter()
     print("| command | file | mutation | cases | same answer | sentence | another input | not good |")
     print("|---|---|---|---|---|---|---|---|")
