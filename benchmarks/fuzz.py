@@ -60,8 +60,8 @@ BEGUN = {
 
 CASES = {
     "info": [Case("info {}", name, result=True) for name in RESULTS]
-    + [Case("info {} --labels y", name) for name in ("a.h5", "others.h5", "a.csv", "a.npz")]
-    + [Case("info {}", name) for name in ("a.npy", "a.parquet")],
+    + [Case("info {} --labels y", name) for name in ("a.h5", "others.h5", "a.csv", "a.npz", "a.parquet")]
+    + [Case("info {}", "a.npy")],
     "verify": [Case("info {} --verify", name, result=True) for name in RESULTS],
     "table": [Case("table {}", "E.h5", result=True)],
     "plot": [Case("plot {} -o out --format png", name, "out", result=True) for name in RESULTS if name != "K.h5"],
@@ -75,9 +75,9 @@ CASES = {
     ],
     "hmac": [
         Case("hmac {} -o out.h5 --levels 3 --labels y --quiet", name, "out.h5")
-        for name in ("a.h5", "others.h5", "a.csv", "a.npz")
+        for name in ("a.h5", "others.h5", "a.csv", "a.npz", "a.parquet")
     ]
-    + [Case("hmac {} -o out.h5 --levels 3 --quiet", name, "out.h5") for name in ("a.parquet", "a.npy")],
+    + [Case("hmac {} -o out.h5 --levels 3 --quiet", "a.npy", "out.h5")],
     "distances": [
         Case("distances {} -o out.h5 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.npz", "a.csv")
     ]
@@ -98,7 +98,9 @@ CASES = {
         )
         for name, more, kept in (("D.h5", "", True), ("a.csv", "--metric vdm", False))
     ],
-    "convert": [Case("convert {} -o out.h5 --labels y", name, "out.h5") for name in ("a.csv", "a.npz")],
+    "convert": [
+        Case("convert {} -o out.h5 --labels y", name, "out.h5") for name in ("a.csv", "a.npz", "others.h5", "a.parquet")
+    ],
     "resume": [Case(words, f"out.h5.checkpoint of {name}", "out.h5", result=True) for name, words in BEGUN.items()]
     + [Case(BEGUN["hmac"], "out.h5.progress.json of hmac", "out.h5", result=True)],
     "status": [Case("status out.h5", "out.h5.progress.json of hmac")],
@@ -136,7 +138,8 @@ def prepare(folder: Path) -> None:
         import pyarrow
         import pyarrow.parquet
 
-        pyarrow.parquet.write_table(pyarrow.table(dict(zip("uvw", X.T, strict=True))), folder / "a.parquet")
+        columns = dict(zip("uvw", X.T, strict=True)) | {"y": [f"c{label}" for label in y]}
+        pyarrow.parquet.write_table(pyarrow.table(columns), folder / "a.parquet")
     for words in PREPARE:
         code, text = run(words.split(), folder, deadline=COMPILING)
         if code:

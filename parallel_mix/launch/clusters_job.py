@@ -101,6 +101,7 @@ class ClustersJob:
             run=job.start(decided),
             largest=self.table.survey.highest if self.shard else None,
         )
+        record = {f"@{key}": value for key, value in job.complete_record().items()}
         for clustering in found.values():
             job.progress.say(f"{plural(len(clustering.medoids), 'cluster')}: total distance {clustering.loss:.9g}.")
         tree: dict[str, Any] = {f"@{name}": value for name, value in decided.items() if value is not None}
@@ -114,7 +115,6 @@ class ClustersJob:
             "@dataset": self.options.dataset,
             **names(self.table),
         }
-        record = {f"@{key}": value for key, value in job.complete_record().items()}
         write_tree(job.output, "clusters", {"data": data, "cluster": tree, "run": record})
         job.finish()
 

@@ -17,7 +17,7 @@ from parallel_mix.progress import plural
 from parallel_mix.store.cluster_files import read_clusterings
 from parallel_mix.store.crossval_files import read_comparison
 from parallel_mix.store.damage import MEND, reading
-from parallel_mix.store.guard import look_first
+from parallel_mix.store.guard import checksums_in, look_first
 from parallel_mix.store.results import kind_of, read_attribute, read_classes, read_record, read_result
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
 from parallel_mix.store.tables import Selection, read_table
@@ -41,17 +41,17 @@ def of_result(path: Path) -> list[str]:
 
 def verified(path: Path) -> str:
     """That a whole file is what was written, large matrices too; refused where it is not, or nothing tells."""
-    kind_of(path)
-    if (sums := look_first(path, MEND)) is None:
+    look_first(path, MEND)
+    if (sums := checksums_in(path)) is None:
         raise InputError(f"{path} has no checksums: nothing tells whether it is what was written.")
     with reading(path):
-        sums.compare_all(MEND)
+        sums.compare_all()
     return f"{path}: all {sums.length:,} bytes are those that were written"
 
 
 def _of_checksums(path: Path) -> list[str]:
     """A line where nothing would tell that the file was changed."""
-    return [] if look_first(path, MEND) else ["no checksums: a number that was changed on the way would not be told"]
+    return [] if checksums_in(path) else ["no checksums: a number that was changed on the way would not be told"]
 
 
 def _of_hmac(path: Path) -> list[str]:

@@ -13,16 +13,16 @@ time: the sum of those of their pieces, each of which somebody wrote. All else (
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
 
-from parallel_mix.errors import UsersFaultError
 from parallel_mix.store.mapped import mapped
 
 MARK, VERSION = b"parallel-mix sums", 1
@@ -31,6 +31,8 @@ BYTES = 8
 """Of a checksum."""
 BLOCK = 1_048_576
 """Bytes of plain content with one checksum."""
+LEAST_WIDTH = 512
+"""Narrower pieces, in bytes, are slow to compare: they are of tiles whose distances take far longer."""
 LEAST_BYTES = 65_536
 """Rows of a matrix with one checksum have pieces of at least so many bytes, where a tile is so large."""
 
@@ -49,7 +51,8 @@ class Grid(NamedTuple):
         """A matrix that is written in tiles of this height and width."""
         bytes_wide = min(width, shape[1]) * itemsize
         wished = 2 ** max(math.ceil(math.log2(LEAST_BYTES / bytes_wide)), 0)
-        return cls(start, shape[0], shape[1] * itemsize, math.gcd(height, wished), bytes_wide)
+        high = wished if height >= shape[0] else math.gcd(height, wished)
+        return cls(start, shape[0], shape[1] * itemsize, high, bytes_wide)
 
     @property
     def end(self) -> int:
@@ -79,106 +82,124 @@ class Grid(NamedTuple):
 NO_GRID = Grid(0, 0, 0, 1, 0)
 
 
+class DifferentError(Exception):
+    """A file is not what was written; the message says where, to be told with the name of the file."""
+
+
 @dataclass(frozen=True)
 class Checksums:
     """The checksums of a file, which are sound."""
 
     path: Path
     length: int
-    block: int
     plain: bytes
     grid: Grid
     of_rows: tuple[int, ...]
 
     @classmethod
-    def of(cls, path: Path, mend: str) -> Checksums | None:
+    def of(cls, path: Path) -> Checksums | None:
         """Those at the end of a file; None where it has none."""
+        end = FOOT.size + BYTES
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            end = FOOT.size + BYTES
             if size < end:
                 return None
             file.seek(size - end)
             foot, seal = file.read(FOOT.size), file.read(BYTES)
             mark, version, length, block, *place = FOOT.unpack(foot)
-            grid = Grid(*place)
             if mark != MARK:
                 return None
-            if version > VERSION:
-                raise UsersFaultError(f"{path} is damaged, or has checksums of a later parallel-mix: {mend}.")
-            sums = size - end - length
-            if not (0 <= sums <= size and block and grid.piece_rows and grid.end <= length):
-                raise UsersFaultError(f"{path} is damaged: it is not as long as it was written; {mend}.")
+            grid, plain, rest = Grid(*place), 0, size - end - length
+            if version == VERSION and block == BLOCK and grid.piece_rows and grid.end <= length:
+                plain = BYTES * (-(-grid.start // block) - (-(length - grid.end) // block))
+            if not plain or plain + BYTES * grid.sums != rest:
+                raise DifferentError("it is not as long as it was written, or was written by a later parallel-mix")
             file.seek(length)
-            found = file.read(sums)
-        plain = sum(1 for _ in spans(length, block, grid)) * BYTES
-        if xxhash.xxh3_64_digest(found + foot) != seal or len(found) != plain + grid.sums * BYTES:
-            raise UsersFaultError(f"{path} is damaged: its checksums were changed; {mend}.")
-        return cls(path, length, block, found[:plain], grid, struct.unpack(f"<{grid.sums}Q", found[plain:]))
+            sums = file.read(rest)
+        if xxhash.xxh3_64_digest(sums + foot) != seal:
+            raise DifferentError("its checksums were changed")
+        return cls(path, length, sums[:plain], grid, struct.unpack(f"<{grid.sums}Q", sums[plain:]))
 
-    def compare_plain(self, mend: str) -> None:
+    def compare_plain(self) -> None:
         """Refuse a file of which anything but the matrix is not what was written."""
-        content = mapped(self.path, np.dtype(np.uint8), 0, (self.length,), "r").data if self.length else b""
-        for number, (a, b) in enumerate(spans(self.length, self.block, self.grid)):
-            if xxhash.xxh3_64_digest(content[a:b]) != self.plain[number * BYTES : (number + 1) * BYTES]:
-                raise UsersFaultError(
-                    f"{self.path} is damaged: bytes {a:,} to {b:,} are not those that were written; {mend}."
-                )
+        room = memoryview(bytearray(BLOCK))
+        with self.path.open("rb", buffering=0) as file:
+            for number, (a, b) in enumerate(spans(self.length, self.grid)):
+                if digest_at(file, a, room[: b - a]) != self.plain[number * BYTES : (number + 1) * BYTES]:
+                    raise DifferentError(f"bytes {a:,} to {b:,} are not those that were written")
 
-    def compare_rows(self, entries: Any, rows: np.ndarray, mend: str) -> None:
+    def compare_rows(self, entries: Any, rows: np.ndarray) -> None:
         """Refuse a matrix of which some rows are not what was written; its `entries` are read as they are needed."""
         wanted = np.unique(rows // self.grid.piece_rows) * self.grid.piece_rows
         for run in np.split(wanted, np.flatnonzero(np.diff(wanted) > self.grid.piece_rows) + 1):
             if len(run):
-                self.compare_range(entries, int(run[0]), int(run[-1]) + 1, mend)
+                self.compare_range(entries, int(run[0]), int(run[-1]) + 1)
 
-    def compare_range(self, entries: Any, first: int, last: int, mend: str) -> None:
-        """The same for the rows from `first` to `last`, and those that have a checksum with one of them."""
-        grid = self.grid
-        high = grid.piece_rows
-        step = max(self.block // (high * grid.row_bytes), 1) * high
-        for a in range(first // high * high, min(-(-last // high) * high, grid.rows), step):
-            b = min(a + step, -(-last // high) * high)
-            for k, found in enumerate(grid.sums_of(entries[a:b], 0), start=a // high):
+    def compare_range(self, entries: Any, first: int, last: int) -> None:
+        """Refuse a matrix of which one of the rows first..last - 1, or of those that share a checksum with them, is not
+        what was written.
+        """
+        high = self.grid.piece_rows
+        begin, end = first // high * high, min(-(-last // high) * high, self.grid.rows)
+        step = max(BLOCK // (high * self.grid.row_bytes), 1) * high
+        for a in range(begin, end, step):
+            for k, found in enumerate(self.grid.sums_of(entries[a : min(a + step, end)], 0), start=a // high):
                 if found != self.of_rows[k]:
-                    raise UsersFaultError(
-                        f"{self.path} is damaged: rows {k * high + 1:,} to {min((k + 1) * high, grid.rows):,} of its "
-                        f"matrix are not those that were written; {mend}."
-                    )
+                    rows = f"{k * high + 1:,} to {min((k + 1) * high, self.grid.rows):,}"
+                    raise DifferentError(f"rows {rows} of its matrix are not those that were written")
 
-    def compare_all(self, mend: str) -> None:
+    def compare_all(self) -> None:
         """Refuse a file of which anything is not what was written."""
-        self.compare_plain(mend)
+        self.compare_plain()
         grid = self.grid
         if grid.rows:
             entries = mapped(self.path, np.dtype(np.uint8), grid.start, (grid.rows, grid.row_bytes), "r")
-            self.compare_range(entries, 0, grid.rows, mend)
+            self.compare_range(entries, 0, grid.rows)
 
 
-def spans(length: int, block: int, grid: Grid) -> Iterator[tuple[int, int]]:
+def spans(length: int, grid: Grid) -> Iterator[tuple[int, int]]:
     """The blocks (from, to) of what is no matrix."""
     for begin, end in ((0, grid.start), (grid.end, length)):
-        for a in range(begin, end, block):
-            yield a, min(a + block, end)
+        for a in range(begin, end, BLOCK):
+            yield a, min(a + BLOCK, end)
+
+
+def digest_at(file: Any, at: int, room: memoryview) -> bytes:
+    """Fill the room with the bytes at a place of a file; their checksum."""
+    done = 0
+    while done < len(room) and (count := os.preadv(file.fileno(), [room[done:]], at + done)):
+        done += count
+    return xxhash.xxh3_64_digest(room[:done])
 
 
 def checksums_of(content: bytes) -> bytes:
     """What is to stand behind the content of a file without a large matrix."""
     view = memoryview(content)
-    sums = (xxhash.xxh3_64_digest(view[a:b]) for a, b in spans(len(view), BLOCK, NO_GRID))
+    sums = (xxhash.xxh3_64_digest(view[a:b]) for a, b in spans(len(view), NO_GRID))
     return sealed(b"".join(sums), len(view), NO_GRID)
 
 
-def add_checksums(file: BinaryIO, grid: Grid, of_rows: np.ndarray) -> None:
-    """Add to a file with a large matrix what is to stand behind it."""
-    length = file.seek(0, 2)
-    sums = []
-    for a, b in spans(length, BLOCK, grid):
-        file.seek(a)
-        sums.append(xxhash.xxh3_64_digest(file.read(b - a)))
-    file.seek(length)
-    file.write(sealed(b"".join(sums) + of_rows.astype("<u8").tobytes(), length, grid))
-    file.flush()
+def add_checksums(path: Path, grid: Grid, of_rows: list[int]) -> None:
+    """Add to a file with a large matrix what is to stand behind it.
+
+    Where tiles are so small that comparing rows with their pieces would be slow, rows get checksums of their own once
+    they have been compared.
+    """
+    length, room = path.stat().st_size, memoryview(bytearray(BLOCK))
+    if grid.piece_bytes < min(LEAST_WIDTH, grid.row_bytes):
+        entries = mapped(path, np.dtype(np.uint8), grid.start, (grid.rows, grid.row_bytes), "r")
+        whole = Grid.of_tiles(grid.start, entries.shape, 1, *entries.shape)
+        Checksums(path, length, b"", grid, tuple(of_rows)).compare_range(entries, 0, grid.rows)
+        step = max(BLOCK // (whole.piece_rows * grid.row_bytes), 1) * whole.piece_rows
+        grid, parts = whole, [whole.sums_of(entries[a : a + step], 0) for a in range(0, grid.rows, step)]
+        of_rows = [some for part in parts for some in part]
+    with path.open("rb+", buffering=0) as file:
+        sums = [digest_at(file, a, room[: b - a]) for a, b in spans(length, grid)]
+        file.seek(length)
+        content = memoryview(sealed(b"".join(sums) + struct.pack(f"<{grid.sums}Q", *of_rows), length, grid))
+        while content:
+            content = content[file.write(content) :]
+        os.fsync(file)
 
 
 def sealed(sums: bytes, length: int, grid: Grid) -> bytes:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from parallel_mix.errors import ParallelMixError, UsersFaultError
+from parallel_mix.store.checksums import DifferentError
 
 MEND = "make it again, or take a copy that is whole"
 
@@ -21,6 +22,8 @@ def reading(path: Path, what: str = "", mend: str = MEND) -> Iterator[None]:
         yield
     except ParallelMixError:
         raise
+    except DifferentError as error:
+        raise UsersFaultError(f"{path} is damaged: {error}; {mend}.") from None
     except UnicodeDecodeError as error:
         raise UsersFaultError(f"{path} is damaged, or holds text that is not UTF-8: {mend}.") from error
     except MemoryError as error:

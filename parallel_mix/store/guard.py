@@ -1,78 +1,98 @@
-"""A file is looked at before a library opens it.
+"""An HDF5 file is looked at before the library opens it.
 
-Where it has checksums these are compared. Where it has none it is of unknown origin, and the HDF5 library can loop for
-ever, or crash, on bytes that are not what it wrote. So it is read once by a copy of this process, which has some
-seconds; how that ends is all that is asked.
+Where the file ends with checksums, its bytes are compared with them. Then a copy of this process (a fork) reads some of
+everything in the file, as the HDF5 library can crash, or loop for ever, on bytes that are not what it wrote. The copy
+gives itself some seconds for each part of the file; how it ends is all that is asked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
 import signal
 import socket
+import stat
 import sys
-import time
 from pathlib import Path
 from typing import Any, NoReturn
 
 import h5py
+import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.store.checksums import Checksums
+from parallel_mix.store.checksums import Checksums, DifferentError
+from parallel_mix.store.damage import MEND
 
 DEADLINE = 8.0
-"""Seconds after which the library is taken to be in a loop."""
-ENOUGH = 0.5
-"""Seconds after which a file is taken to be good as far as it was read."""
-READ_AT_MOST = 4_194_304
-"""Bytes of a dataset that are read: what lies in the file as it is needs no library's care."""
+"""Seconds for one part of a file, after which the library is taken to be in a loop."""
+BYTES_OF_EACH = 4_194_304
+"""How much of a dataset is read at most, but for one chunk."""
+LARGEST_CHUNK = 67_108_864
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 
-_seen: dict[tuple[str, int, int], Checksums | InputError | None] = {}
-"""Files by name, size and time of their last change: their checksums, or why they are refused."""
+_State = tuple[str, int, int, int, int]
+_seen: dict[_State, Checksums | str | None] = {}
+"""Files as they were when they were looked at: their checksums, None without any, or why they are refused."""
 
 
-def look_first(path: Path, mend: str) -> Checksums | None:
-    """Refuse a file whose checksums differ, or which the HDF5 library does not survive; its checksums, if it has any.
+def look_first(path: Path, mend: str) -> None:
+    """Refuse a file whose checksums differ, or which the HDF5 library does not survive; each state is looked at once.
 
-    Each state of a file is looked at once. Rows of a large matrix are compared when they are read.
+    Rows of a large matrix are not compared: that is done when they are read. `mend` is what the user is to do.
     """
     try:
-        stat = path.stat()
-    except OSError:
-        return None  # opening it says why
-    state = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
-    if state not in _seen:
-        try:
-            if found := Checksums.of(path, mend):
-                found.compare_plain(mend)
-            else:
-                _try_out(path, mend)
-            _seen[state] = found
-        except OSError:
-            return None
-        except InputError as error:
-            _seen[state] = error
+        state = _state_of(path)
+        if state not in _seen:
+            _seen[state] = _look(path)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
     seen = _seen[state]
-    if isinstance(seen, InputError):
-        raise seen
-    return seen
+    if isinstance(seen, str):
+        raise InputError(f"{path} is damaged: {seen}; {mend}.")
 
 
-def _try_out(path: Path, mend: str) -> None:
-    """Let a copy of this process read the file, which has no checksums."""
-    if _deputy is None and "mpi4py.MPI" in sys.modules:
-        return  # MPI's libraries do not like to be copied, and nobody called `before_mpi`
-    end = _end_of(path) if _deputy is None else _deputy.end_of(path)
-    if end is None:
-        raise InputError(f"{path} is damaged: the HDF5 library does not come to an end with it; {mend}.")
-    if end < 0:
-        raise InputError(f"{path} is damaged: the HDF5 library crashes on it ({signal.Signals(-end).name}); {mend}.")
+def checksums_in(path: Path) -> Checksums | None:
+    """The checksums of a file that `look_first` lets pass; None where it has none."""
+    look_first(path, MEND)
+    seen = _seen.get(_state_of(path))
+    return seen if isinstance(seen, Checksums) else None
 
 
-class _Deputy:
-    """A copy of this process from before MPI began, which has files read by copies of itself."""
+def _state_of(path: Path) -> _State:
+    """What changes when a file does."""
+    now = path.stat()
+    if not stat.S_ISREG(now.st_mode):
+        raise InputError(f"{path} is no file.")
+    return str(path.absolute()), now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+
+
+def _look(path: Path) -> Checksums | str | None:
+    """The checksums of a file, if it has any, or what is wrong with it."""
+    try:
+        sums = Checksums.of(path)
+        if sums is not None:
+            sums.compare_plain()
+    except DifferentError as error:
+        return str(error)
+    return _try_out(path) or sums
+
+
+def _try_out(path: Path) -> str:
+    """Let a copy of this process read the file; what is wrong with it, or an empty text."""
+    if _helper is None and "mpi4py.MPI" in sys.modules:
+        return ""  # a process in which MPI runs should not be copied, and nobody called `before_mpi`
+    end = -(_end_of(path) if _helper is None else _helper.end_of(path))
+    if end == signal.SIGALRM:
+        return "the HDF5 library does not come to an end with it"
+    return f"the HDF5 library crashes on it ({signal.Signals(end).name})" if end in CRASHES else ""
+
+
+class _Helper:
+    """A process that was forked before MPI began, and which has files read by copies of itself."""
 
     def __init__(self) -> None:
         here, there = socket.socketpair()
@@ -82,89 +102,110 @@ class _Deputy:
         there.close()
         self._lines = here.makefile("rw", encoding="utf-8", errors="surrogateescape")
 
-    def end_of(self, path: Path) -> int | None:
-        """How a copy that reads the file ends."""
+    def end_of(self, path: Path) -> int:
+        """The exit code of a copy that reads the file, a signal as a negative number."""
         self._lines.write(json.dumps(str(path.absolute())) + "\n")
         self._lines.flush()
         answer = self._lines.readline()
-        return json.loads(answer) if answer else 0  # it was ended by somebody: nothing is known
+        return int(answer or 0)  # nothing is known where the helper was killed
 
     def _serve(self, channel: socket.socket) -> NoReturn:
-        """Till the process that was copied is gone."""
+        """Answer until the process that was copied has ended."""
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            _hear_and_say_nothing()
+            _close_streams()
             with channel.makefile("rw", encoding="utf-8", errors="surrogateescape") as lines:
                 while line := lines.readline():
-                    lines.write(json.dumps(_end_of(Path(json.loads(line)))) + "\n")
+                    lines.write(f"{_end_of(Path(json.loads(line)))}\n")
                     lines.flush()
         finally:
             os._exit(0)
 
 
-_deputy: _Deputy | None = None
+_helper: _Helper | None = None
 
 
 def before_mpi() -> None:
     """Make ready to try out files although MPI is about to begin in this process."""
-    global _deputy
-    _deputy = _Deputy()
+    global _helper
+    _helper = _Helper()
 
 
-def _end_of(path: Path) -> int | None:
-    """The exit code of a copy that reads a file, a signal as a negative one; None: it was ended at the deadline."""
+def _end_of(path: Path) -> int:
+    """The exit code of a copy of this process that reads a file, a signal as a negative number."""
     child = os.fork()
     if not child:
-        _read_all(path)
-    began, pause = time.monotonic(), 0.0005
-    while time.monotonic() - began < DEADLINE:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(pause)
-        pause = min(2 * pause, 0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
-
-
-def _read_all(path: Path) -> None:
-    """Touch all groups, attributes and datasets; an error that the library tells is left to who reads next."""
+        _read_some_of_all(path)
+    ended = False
     try:
+        _, status = os.waitpid(child, 0)
+        ended = True
+        return os.waitstatus_to_exitcode(status)
+    finally:
+        if not ended:  # a signal stopped this process while it waited
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _read_some_of_all(path: Path) -> NoReturn:
+    """Read some of all groups, attributes and datasets; what the library says of them is left to who reads next."""
+    try:
+        _ring_at_the_deadline()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         faulthandler.disable()
-        _hear_and_say_nothing()
-        until = time.monotonic() + ENOUGH
-
-        def look(name: str, item: Any) -> bool | None:
-            _touch(name, item)
-            return True if time.monotonic() > until else None
-
+        _close_streams()
         with h5py.File(path, "r", locking=False) as file:
-            _touch("", file)
-            file.visititems(look)
+            left, known = [(file, "/")], set()
+            while left:
+                group, name = left.pop()
+                _ring_at_the_deadline()
+                with contextlib.suppress(Exception):
+                    item = group[name]
+                    place = item.file.filename, h5py.h5o.get_info(item.id).addr
+                    if place not in known:
+                        known.add(place)
+                        _touch(item)
+                        left += [(item, name) for name in item] if isinstance(item, h5py.Group) else []
     except BaseException:  # noqa: S110
         pass
     finally:
         os._exit(0)
 
 
-def _hear_and_say_nothing() -> None:
+def _ring_at_the_deadline() -> None:
+    """Let the system end this process if it does not call this again before the deadline."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+
+
+def _close_streams() -> None:
     """Keep no pipe of a launcher or a shell open."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
 
 
-def _touch(name: str, item: Any) -> None:
-    """Read what there is of one part of a file."""
-    try:
-        list(item.attrs.items())
-        if isinstance(item, h5py.Dataset):
-            rows = item[: max(READ_AT_MOST // max(item.nbytes // max(len(item), 1), 1), 1)] if item.shape else item[()]
-            del rows
-    except Exception:  # noqa: S110
-        pass
+def _touch(item: Any) -> None:
+    """Read the attributes of a group or dataset, and the first and the last values of a dataset."""
+    with contextlib.suppress(Exception):
+        for name in list(item.attrs):
+            with contextlib.suppress(Exception):
+                item.attrs[name]
+    if not isinstance(item, h5py.Dataset) or item.shape is None:
+        return
+    size = max(item.dtype.itemsize, 1)
+    if item.chunks is None:
+        room, box = BYTES_OF_EACH // size, []
+        for length in reversed(item.shape):
+            box.append(max(min(length, room), 1))
+            room //= box[-1]
+        box.reverse()
+    else:
+        box = list(item.chunks)
+    if size * int(np.prod(box, dtype=object)) <= LARGEST_CHUNK:
+        item[tuple(slice(0, wide) for wide in box)]
+        last = [(max(length - 1, 0) // wide) * wide for length, wide in zip(item.shape, box, strict=True)]
+        item[tuple(slice(a, a + wide) for a, wide in zip(last, box, strict=True))]

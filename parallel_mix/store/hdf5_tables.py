@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from parallel_mix.errors import InputError, UnknownNameError
 from parallel_mix.store.atomic import written_whole
 from parallel_mix.store.checksums import checksums_of
 from parallel_mix.store.damage import MEND, reading
-from parallel_mix.store.guard import look_first
+from parallel_mix.store.guard import checksums_in, look_first
 from parallel_mix.store.tables import Array, Selection, Table, as_numbers
 
 CHECKED = "checksums"
@@ -25,15 +26,15 @@ CHECKED = "checksums"
 @contextmanager
 def opened(path: Path, mend: str = MEND) -> Iterator[Any]:
     """An HDF5 file to read; a sentence, which ends with how to `mend` it, where it cannot be."""
-    whole = look_first(path, mend)
+    look_first(path, mend)
     try:
         file = h5py.File(path, "r", locking=False)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist.") from error
     except Exception as error:
+        if number := getattr(error, "errno", None):
+            raise InputError(f"{path} cannot be read: {os.strerror(number)}.") from error
         raise InputError(f"{path} is damaged, cut short, or no HDF5 file: {mend}.") from error
     with reading(path, mend=mend), file:
-        if file.attrs.get(CHECKED, False) and not whole:
+        if file.attrs.get(CHECKED, False) and checksums_in(path) is None:
             raise InputError(f"{path} was changed since it was written (its checksums are missing): {mend}.")
         yield file
 

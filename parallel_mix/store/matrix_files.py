@@ -25,7 +25,7 @@ import numpy as np
 
 from parallel_mix.errors import InputError, UsersFaultError
 from parallel_mix.store.atomic import explain, sync_folder
-from parallel_mix.store.checksums import Grid, add_checksums
+from parallel_mix.store.checksums import DifferentError, Grid, add_checksums
 from parallel_mix.store.hdf5_tables import CHECKED
 from parallel_mix.store.results import FORMAT, Tree, put_tree
 
@@ -215,11 +215,11 @@ def finish(
             file.attrs[CHECKED] = True
             put_tree(file, tree)
         grid = matrix.grid(layout)
-        with path.open("rb+") as raw:
-            add_checksums(raw, grid, sums[: grid.sums])
-            os.fsync(raw.fileno())
+        add_checksums(path, grid, sums[: grid.sums].tolist())
         still_ours()
         path.replace(output)
         sync_folder(output.absolute().parent)
+    except DifferentError as error:
+        raise UsersFaultError(f"{path} was changed while it was written: {error}. Begin anew with --fresh.") from None
     except OSError as error:
         raise InputError(explain(error, output)) from error

@@ -14,8 +14,7 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.store.checksums import Checksums
-from parallel_mix.store.damage import MEND
-from parallel_mix.store.guard import look_first
+from parallel_mix.store.guard import checksums_in
 from parallel_mix.store.hdf5_tables import beside, opened, read_dataset, read_names_beside, stamp_of
 from parallel_mix.store.mapped import mapped
 from parallel_mix.store.tables import (
@@ -76,12 +75,12 @@ class StoredMatrix:
             dataset = file[self.dataset]
             if len(rows) and (sums := self._sums_of(dataset)):
                 entries = mapped_entries(dataset, self.path, "r")
-                sums.compare_rows(dataset if entries is None else entries, np.asarray(rows), MEND)
+                sums.compare_rows(dataset if entries is None else entries, np.asarray(rows))
             yield dataset
 
     def _sums_of(self, dataset: Any) -> Checksums | None:
         """The checksums of its rows, where there are any and nobody has compared them."""
-        sums = None if self.compared else look_first(Path(self.path), MEND)
+        sums = None if self.compared else checksums_in(Path(self.path))
         return sums if sums and dataset.id.get_offset() == sums.grid.start else None
 
     def __getitem__(self, key: Any) -> Array:
@@ -99,7 +98,7 @@ class StoredMatrix:
             for a in range(start, stop, step):
                 b = min(a + step, stop)
                 if sums:
-                    sums.compare_range(entries, a, b, MEND)
+                    sums.compare_range(entries, a, b)
                 yield a, floating(entries[a:b])
         self.check_unchanged()  # a file that was cut short meanwhile reads as zeros
 

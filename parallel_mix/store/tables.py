@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
 from parallel_mix.store.columns import Choice, choose, without_counting
+from parallel_mix.store.damage import reading
 
 if TYPE_CHECKING:
     from parallel_mix.store.stored_matrix import Look
@@ -114,7 +115,8 @@ def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) 
     if selection.kind == "signatures":
         from parallel_mix.store.signature_files import read_signatures
 
-        return read_signatures(path, selection)
+        with reading(path):
+            return read_signatures(path, selection)
     if selection.kind in ("matrix", "rectangle"):
         from parallel_mix.store.stored_matrix import read_matrix
 
@@ -124,10 +126,12 @@ def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) 
     if selection.kind == "texts":
         from parallel_mix.store.text_files import read_texts
 
-        table = read_texts(path, selection, kind)
+        with reading(path):
+            table = read_texts(path, selection, kind)
         check_count(table.count, least_rows, path)
         return table
-    table = _reader(kind)(path, selection)
+    with reading(path):
+        table = _reader(kind)(path, selection)
     if kind not in ("csv", "parquet"):
         table = only_chosen(table, selection)
     if selection.kind == "categories":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -16,11 +18,12 @@ import pytest
 
 from parallel_mix.errors import InputError
 from parallel_mix.store import checksums, guard
-from parallel_mix.store.checksums import Checksums
+from parallel_mix.store.checksums import Checksums, DifferentError
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
 from parallel_mix.store.mapped import mapped
 from parallel_mix.store.stored_matrix import StoredMatrix
-from tests.conftest import ROOT, blobs, environment, mpirun, parallel_mix
+from parallel_mix.store.tables import Selection, read_table
+from tests.conftest import BIN, ROOT, blobs, environment, mpirun, parallel_mix
 
 FIXTURES = ROOT / "tests" / "fixtures" / "before-checksums"
 
@@ -37,7 +40,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_was_written_is_read(whole: Path) -> None:
-    assert Checksums.of(whole, "") is not None
+    assert Checksums.of(whole) is not None
     with opened(whole) as file:
         assert file["X"].shape == (200, 8)
 
@@ -61,7 +64,7 @@ def test_no_byte_can_be_changed_cut_or_added_without_a_word(whole: Path) -> None
 def test_a_file_of_others_has_no_checksums(tmp_path: Path) -> None:
     for content in (b"", b"x", b"a" * 5000):
         (tmp_path / "other").write_bytes(content)
-        assert Checksums.of(tmp_path / "other", "") is None
+        assert Checksums.of(tmp_path / "other") is None
 
 
 def strange(tmp_path: Path) -> Path:
@@ -72,25 +75,119 @@ def strange(tmp_path: Path) -> Path:
 
 
 def test_a_file_on_which_the_library_crashes_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "_touch", lambda name, item: os.kill(os.getpid(), signal.SIGSEGV))
+    monkeypatch.setattr(guard, "_touch", lambda item: os.kill(os.getpid(), signal.SIGSEGV))
     path = strange(tmp_path)
     for _ in range(2):
         with pytest.raises(InputError, match="the HDF5 library crashes on it"), opened(path):
             pass
 
 
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """Whoever opens it waits for ever, as in a loop of the library."""
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+def lies_elsewhere(path: Path, pipe: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", shape=(100, 3), dtype="f8", external=[(str(pipe), 0, 2400)])
+
+
+def is_sealed(path: Path, pipe: Path) -> None:
+    lies_elsewhere(path, pipe)
+    content = path.read_bytes()
+    path.write_bytes(content + checksums.checksums_of(content))
+
+
+def is_a_link(path: Path, pipe: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["X"] = h5py.ExternalLink(str(pipe), "X")
+
+
+def comes_after_a_broken_one(path: Path, pipe: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["A"] = np.ones(3)
+        file.create_dataset("X", shape=(100, 3), dtype="f8", external=[(str(pipe), 0, 2400)])
+        place = h5py.h5o.get_info(file["A"].id).addr
+    with path.open("r+b") as raw:
+        raw.seek(place)
+        raw.write(b"\xff" * 32)
+
+
+@pytest.mark.parametrize("make", [lies_elsewhere, is_sealed, is_a_link, comes_after_a_broken_one])
 def test_a_file_with_which_the_library_never_ends_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pipe: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, Path], None]
 ) -> None:
-    monkeypatch.setattr(guard, "DEADLINE", 0.3)
-    monkeypatch.setattr(guard, "_touch", lambda name, item: time.sleep(60))
-    path = strange(tmp_path)
-    with pytest.raises(InputError, match="does not come to an end"), opened(path):
+    monkeypatch.setattr(guard, "DEADLINE", 0.5)
+    path = tmp_path / "strange.h5"
+    make(path, pipe)
+    with pytest.raises(InputError, match=r"does not come to an end.*make it again"), opened(path):
         pass
     began = time.monotonic()
     with pytest.raises(InputError, match="does not come to an end"), opened(path):
         pass
-    assert time.monotonic() - began < 0.2, "it is not waited for again"
+    assert time.monotonic() - began < 0.3, "it is not waited for again"
+
+
+def test_whoever_is_stopped_while_it_waits_ends_its_copy(tmp_path: Path, pipe: Path) -> None:
+    lies_elsewhere(tmp_path / "strange.h5", pipe)
+    process = subprocess.Popen([str(BIN / "parallel-mix"), "hmac", str(tmp_path / "strange.h5"), "-o", "out.h5"])
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while not (copies := children.read_text().split()):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    process.terminate()
+    assert process.wait(timeout=5) == 75
+    assert not Path(f"/proc/{copies[0]}").exists()
+
+
+def test_a_large_table_in_odd_chunks_is_looked_at_in_no_time(tmp_path: Path) -> None:
+    """Its chunks are columns: some rows of it are all of it."""
+    path = tmp_path / "columns.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", (20_000, 2_000), "f8", chunks=(20_000, 1), compression="gzip", fillvalue=1.0)
+        file["X"][:, :3] = 2.0
+        file["deep"] = np.zeros((1, 3_000, 1_000))
+    began = time.monotonic()
+    with opened(path):
+        pass
+    assert time.monotonic() - began < 1.0
+
+
+def test_a_foot_that_lies_costs_neither_time_nor_memory(tmp_path: Path) -> None:
+    path = tmp_path / "foot.h5"
+    for length, block in ((0, checksums.BLOCK), (2**34 - 1000, 1), (2**63, checksums.BLOCK), (2**34, 0)):
+        with path.open("wb") as file:
+            file.truncate(2**34)
+            file.seek(0, 2)
+            file.write(checksums.FOOT.pack(checksums.MARK, 1, length, block, *checksums.NO_GRID) + bytes(8))
+        with pytest.raises(DifferentError):
+            Checksums.of(path)
+
+
+def test_what_cannot_be_read_is_not_called_damaged(tmp_path: Path, pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path, words in ((pipe, "is no file"), (tmp_path, "is no file"), (tmp_path / "none.h5", "does not exist")):
+        with pytest.raises(InputError, match=words), opened(path):
+            pass
+
+    def too_many(path: Path) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(Checksums, "of", too_many)
+    with pytest.raises(InputError, match="cannot be read: Too many open files"), opened(strange(tmp_path)):
+        pass
+
+
+def test_a_class_that_is_no_text_in_parquet_is_a_sentence(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "table.parquet"
+    table = pyarrow.table({"one": [1.0, 2.0, 3.0], "y": ["apple", "pear", "plum"]})
+    parquet.write_table(table, path, compression="none", use_dictionary=False)
+    path.write_bytes(path.read_bytes().replace(b"apple", b"\xff\xffple"))
+    with pytest.raises(InputError, match=r"table.parquet is damaged"):
+        read_table(path, Selection(labels="y"))
 
 
 @pytest.mark.parametrize("error", [RuntimeError, TypeError, KeyError, ValueError, OSError, MemoryError, AttributeError])
@@ -116,7 +213,7 @@ MPI_ON_A_STRANGE_FILE = """
 import os, signal, sys
 from parallel_mix.cli import main
 from parallel_mix.store import guard
-guard._touch = lambda name, item: os.kill(os.getpid(), signal.SIGSEGV)
+guard._touch = lambda item: os.kill(os.getpid(), signal.SIGSEGV)
 main(["hmac", sys.argv[1], "-o", sys.argv[2], "--levels", "2"])
 """
 
@@ -151,7 +248,7 @@ def changed(path: Path, place: int, to: Path) -> Path:
 def test_a_matrix_is_told_apart_from_a_changed_one(distances: Path, tmp_path: Path) -> None:
     done = parallel_mix("info", distances, "--verify")
     assert "are those that were written" in done.stdout
-    sums = Checksums.of(distances, "")
+    sums = Checksums.of(distances)
     assert sums is not None
     grid = sums.grid
     assert (grid.rows, grid.row_bytes) == (700, 5600)
@@ -161,17 +258,15 @@ def test_a_matrix_is_told_apart_from_a_changed_one(distances: Path, tmp_path: Pa
     for number, place in enumerate(places):
         with pytest.raises(InputError, match=r"is damaged|was changed"):
             copy = changed(distances, int(place), tmp_path / f"{number}.h5")
-            found = Checksums.of(copy, "")
-            if found is None:
-                with opened(copy):
-                    pass
-            else:
-                found.compare_all("")
+            with opened(copy):
+                found = Checksums.of(copy)
+                assert found is not None
+                found.compare_all()
         copy.unlink()
 
 
 def test_only_rows_that_are_read_are_compared(distances: Path, tmp_path: Path) -> None:
-    sums = Checksums.of(distances, "")
+    sums = Checksums.of(distances)
     assert sums is not None
     row = 333
     copy = changed(distances, sums.grid.start + row * sums.grid.row_bytes + 17, tmp_path / "D.h5")
