@@ -27,12 +27,13 @@ def run(options: Options) -> None:
     from parallel_mix.launch.labels import labels_of
     from parallel_mix.store.atomic import write_text
     from parallel_mix.store.labels import labels_as_csv
-    from parallel_mix.store.results import read_names
+    from parallel_mix.store.results import making_sense_of, read_names
     from parallel_mix.store.tables import TEXT_ENDINGS
 
-    columns = labels_of(options.result, options.level)
-    check_output(options.output, options.force, TEXT_ENDINGS, options.result)
-    write_text(options.output, labels_as_csv(read_names(options.result)[0], columns))
+    with making_sense_of(options.result):
+        columns = labels_of(options.result, options.level)
+        check_output(options.output, options.force, TEXT_ENDINGS, options.result)
+        write_text(options.output, labels_as_csv(read_names(options.result)[0], columns))
     sys.stderr.write(f"{options.output} written.\n")
 
 

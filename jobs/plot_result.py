@@ -29,10 +29,12 @@ def run(options: Options) -> None:
     """Read, draw."""
     from parallel_mix.plots.hmac_pages import LevelChoices
     from parallel_mix.plots.pages import plot_result
+    from parallel_mix.store.results import making_sense_of
 
     formats, choices = tuple(options.format.split(",")), LevelChoices(options.level, options.columns)
-    for path in plot_result(options.result, options.output, formats, choices):
-        print(path)
+    with making_sense_of(options.result):
+        for path in plot_result(options.result, options.output, formats, choices):
+            print(path)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,39 +33,22 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.errors import InputError
-    from parallel_mix.launch.job import Job
-    from parallel_mix.models.hmac_prediction import predict_hmac
-    from parallel_mix.models.hmac_result import HmacResult
-    from parallel_mix.store.labels import labels_as_csv
-    from parallel_mix.store.results import check_columns, kind_of, read_data, read_names, read_result
-    from parallel_mix.store.tables import TEXT_ENDINGS, digest
+    from parallel_mix.store.results import kind_of, making_sense_of
 
-    kind = kind_of(options.model)
-    if kind not in ("hmac", "hlm"):
-        raise InputError(f"{options.model} is a result of the kind {kind!r}: predict takes those of `hmac` and `hlm`.")
-    if kind == "hlm":
-        from parallel_mix.launch.hlm_prediction_job import predict_classes
+    with making_sense_of(options.model):
+        kind = kind_of(options.model)
+        if kind == "hmac":
+            from parallel_mix.launch.hmac_prediction_job import predict_clusters
 
-        predict_classes(options, backend)
-        return
-    result = HmacResult.from_tree(read_result(options.model, "hmac"))
-    known = read_data(options.model)
-    columns = read_names(options.model)[1]
-    of_model = {"model_columns": tuple(columns)} if columns else {"width": known.X.shape[1]}
-    selection = replace(options.selection(), **of_model)
-    with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
-        table = job.read(options.input, least_rows=1)
-        check_columns(options.model, table, known.X.shape[1])
-        level = result.level_number(options.level)
-        if options.dry_run:
-            job.progress.say(f"Would climb at level {level}, bandwidth {result.bandwidths[level]:g}.")
-            return
-        run = job.start({"model": digest(known), "settings": str(result.settings), "level": level})
-        labels = predict_hmac(result, job.source(known), table.X, level, backend, run)
-        unknown = int((labels < 0).sum())
-        if unknown:
-            job.progress.say(f"{unknown:,} of {len(labels):,} points climb to modes the result does not know: -1.")
-        job.write_csv(labels_as_csv(table.rows, {"label": labels}))
+            predict_clusters(options, backend)
+        elif kind == "hlm":
+            from parallel_mix.launch.hlm_prediction_job import predict_classes
+
+            predict_classes(options, backend)
+        else:
+            raise InputError(
+                f"{options.model} is a result of the kind {kind!r}: predict takes those of `hmac` and `hlm`."
+            )
 
 
 if __name__ == "__main__":

@@ -28,11 +28,13 @@ def run(options: Options) -> None:
     from parallel_mix.launch.job import check_output
     from parallel_mix.store.atomic import write_text
     from parallel_mix.store.crossval_files import read_comparison
+    from parallel_mix.store.results import making_sense_of
 
-    found = [read_comparison(path) for path in options.results]
-    names = told_apart([(one.name, path.stem) for one, path in zip(found, options.results, strict=True)])
-    parts = [(name, told_apart(one.names), one.errors) for name, one in zip(names, found, strict=True)]
-    text = written(table_of(parts), options.format)
+    with making_sense_of(*options.results):
+        found = [read_comparison(path) for path in options.results]
+        names = told_apart([(one.name, path.stem) for one, path in zip(found, options.results, strict=True)])
+        parts = [(name, told_apart(one.names), one.errors) for name, one in zip(names, found, strict=True)]
+        text = written(table_of(parts), options.format)
     if options.output is not None:
         check_output(options.output, options.force, ENDINGS, *options.results)
         write_text(options.output, text)

@@ -61,10 +61,11 @@ def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.launch.hlm_update_job import HlmUpdate
     from parallel_mix.launch.job import Job
+    from parallel_mix.store.results import making_sense_of
     from parallel_mix.store.tables import Selection
 
     selection = Selection(options.dataset, None, options.labels, options.row_names, "rectangle")
-    with Job("hlm update", options, backend, selection) as job:
+    with making_sense_of(options.model), Job("hlm update", options, backend, selection) as job:
         job.workers_read = False
         update = HlmUpdate(job, options.model, job.read(options.input, least_rows=1))
         if options.dry_run:

@@ -6,13 +6,17 @@ A result is a tree of named values: a dict is a group, a key that begins with "@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import h5py
 
-from parallel_mix.errors import InputError
+from parallel_mix.errors import InputError, ParallelMixError, UsersFaultError
+from parallel_mix.store.damage import MEND
+from parallel_mix.store.guard import checksums_in
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened, put_table, read_hdf5
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
@@ -42,6 +46,24 @@ def read_result(path: Path, kind: str) -> Tree:
         raise InputError(f"{path} is a result of the kind {found!r}; this needs one of the kind {kind!r}.")
     with opened(path) as file:
         return _get(file[GROUPS.get(kind, kind)])
+
+
+@contextmanager
+def making_sense_of(*paths: Path) -> Iterator[None]:
+    """Say of a result without checksums that it is damaged where what it holds cannot be worked with.
+
+    What comes of a result with sound checksums is what we wrote: an error would be ours.
+    """
+    try:
+        yield
+    except (ParallelMixError, OSError):
+        raise
+    except Exception as error:
+        for path in paths:
+            if path.suffix.lower() in HDF5_ENDINGS and is_result(path) and checksums_in(path) is None:
+                reason = f"what it holds makes no sense ({type(error).__name__}: {error})"
+                raise UsersFaultError(f"{path} is damaged: {reason}; {MEND}.") from error
+        raise
 
 
 def is_result(path: Path) -> bool:
