@@ -41,7 +41,7 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.launch.clusters_job import ClustersJob
+    from parallel_mix.families.clusters.command import ClustersJob
     from parallel_mix.launch.job import Job
     from parallel_mix.store.tables import Selection
 

@@ -48,7 +48,7 @@ class Options(CommonOptions):
 
 def check(options: Options) -> None:
     """Refuse in words what contradicts itself."""
-    from parallel_mix.launch.crossval_job import check_classifiers
+    from parallel_mix.families.crossval.command import check_classifiers
 
     check_classifiers(options)
 
@@ -62,7 +62,7 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.launch.crossval_job import CrossvalJob, kind_of_input, methods_of, protocol_of, selection_of
+    from parallel_mix.families.crossval.command import CrossvalJob, kind_of_input, methods_of, protocol_of, selection_of
     from parallel_mix.launch.job import Job
 
     kind = kind_of_input(options)

@@ -20,16 +20,16 @@ class Options(TableOptions):
 
 def run(options: Options) -> None:
     """Find out what it is, print."""
-    from parallel_mix.launch import descriptions
+    from parallel_mix.families import words
     from parallel_mix.store.results import is_result, making_sense_of
 
     if options.verify:
-        lines = [descriptions.verified(options.file)]
+        lines = [words.verified(options.file)]
     elif is_result(options.file):
         with making_sense_of(options.file):
-            lines = descriptions.of_result(options.file)
+            lines = words.of_result(options.file)
     else:
-        lines = descriptions.of_table(options.file, options.selection())
+        lines = words.of_table(options.file, options.selection())
     print("\n".join(lines))
 
 

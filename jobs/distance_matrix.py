@@ -38,7 +38,7 @@ class Options(CommonOptions, TableOptions):
 
 def check(options: Options) -> dict[str, Any]:
     """What decides the answer; refused in words where it contradicts itself."""
-    from parallel_mix.launch.matrix_job import wish
+    from parallel_mix.families.distances.command import wish
 
     return wish(options)
 
@@ -52,8 +52,8 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
+    from parallel_mix.families.distances.command import MatrixJob, NeighboursJob, as_compared, chosen_metric
     from parallel_mix.launch.job import Job
-    from parallel_mix.launch.matrix_job import MatrixJob, NeighboursJob, as_compared, chosen_metric
     from parallel_mix.models.pairwise import input_kind
 
     decided = check(options)

@@ -41,7 +41,7 @@ class Options(CommonOptions):
 
 def check(options: Options) -> Any:
     """What decides the answer; refused in words where it contradicts itself."""
-    from parallel_mix.launch.hlm_job import settings_of
+    from parallel_mix.families.hlm.command import settings_of
 
     return settings_of(options)
 
@@ -55,7 +55,7 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.launch.hlm_job import HlmJob
+    from parallel_mix.families.hlm.command import HlmJob
     from parallel_mix.launch.job import Job
     from parallel_mix.store.tables import Selection
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parallel_mix.config import argument, option
+from parallel_mix.families import commands_with
 
 PARALLEL = False
 
@@ -14,7 +15,7 @@ PARALLEL = False
 class Options:
     """Options of `parallel-mix plot`."""
 
-    result: Path = argument("result of `hmac`, `distances`, `cluster`, `hlm fit` or `crossval`")
+    result: Path = argument(f"result of {commands_with('pages')}")
     output: Path = option(None, "the folder to write to", read=Path, metavar="FOLDER", short="-o", required=True)
     level: str | None = option(
         None, "of hmac: levels to scatter, e.g. 3,7, or `all`; default: the one its labels show", metavar="LIST"
@@ -27,13 +28,13 @@ class Options:
 
 def run(options: Options) -> None:
     """Read, draw."""
-    from parallel_mix.plots.hmac_pages import LevelChoices
-    from parallel_mix.plots.pages import plot_result
+    from parallel_mix.families.pictures import plot_result
     from parallel_mix.store.results import making_sense_of
 
-    formats, choices = tuple(options.format.split(",")), LevelChoices(options.level, options.columns)
     with making_sense_of(options.result):
-        for path in plot_result(options.result, options.output, formats, choices):
+        for path in plot_result(
+            options.result, options.output, tuple(options.format.split(",")), options.level, options.columns
+        ):
             print(path)
 
 

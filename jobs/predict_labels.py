@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parallel_mix.config import CommonOptions, TableOptions, argument, integer, option
+from parallel_mix.families import commands_with, family_of
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
@@ -18,7 +19,7 @@ PARALLEL = True
 class Options(CommonOptions, TableOptions):
     """Options of `parallel-mix predict`."""
 
-    model: Path = argument("result of `hmac` or `hlm fit`")
+    model: Path = argument(f"result of {commands_with('predictions')}")
     input: Path = argument("table of new points; for hlm their distances to the old ones")
     level: int | None = option(None, "level; default: the one its labels show", read=integer, metavar="N")
 
@@ -32,23 +33,11 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.errors import InputError
-    from parallel_mix.store.results import kind_of, making_sense_of
+    from parallel_mix.store.results import making_sense_of
 
     with making_sense_of(options.model):
-        kind = kind_of(options.model)
-        if kind == "hmac":
-            from parallel_mix.launch.hmac_prediction_job import predict_clusters
-
-            predict_clusters(options, backend)
-        elif kind == "hlm":
-            from parallel_mix.launch.hlm_prediction_job import predict_classes
-
-            predict_classes(options, backend)
-        else:
-            raise InputError(
-                f"{options.model} is a result of the kind {kind!r}: predict takes those of `hmac` and `hlm`."
-            )
+        family = family_of(options.model, "predictions", f": predict takes those of {commands_with('predictions')}.")
+        family.part("predictions").predict(options, backend)
 
 
 if __name__ == "__main__":

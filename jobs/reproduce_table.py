@@ -37,7 +37,7 @@ class Options(CommonOptions):
 
 def run(options: Options) -> None:
     """List, or compare and write."""
-    from parallel_mix.launch.paper_job import listing
+    from parallel_mix.families.crossval.paper import listing
     from parallel_mix.launch.session import run_on_backend
 
     if options.list:
@@ -49,7 +49,7 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part: data set by data set; results that are there already are used."""
     from parallel_mix.evaluate.paper_tables import SOURCES, paper_table
-    from parallel_mix.launch.paper_job import compare_again, compared, data_at_hand, read_source
+    from parallel_mix.families.crossval.paper import compare_again, compared, data_at_hand, read_source
     from parallel_mix.store.atomic import write_text
 
     assert options.table is not None and options.data is not None  # noqa: S101

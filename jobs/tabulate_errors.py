@@ -25,9 +25,9 @@ class Options:
 def run(options: Options) -> None:
     """Read, print."""
     from parallel_mix.evaluate.tables import table_of, told_apart, written
+    from parallel_mix.families.crossval.file import read_comparison
     from parallel_mix.launch.job import check_output
     from parallel_mix.store.atomic import write_text
-    from parallel_mix.store.crossval_files import read_comparison
     from parallel_mix.store.results import making_sense_of
 
     with making_sense_of(*options.results):

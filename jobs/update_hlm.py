@@ -59,7 +59,7 @@ def run(options: Options) -> None:
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.launch.hlm_update_job import HlmUpdate
+    from parallel_mix.families.hlm.update import HlmUpdate
     from parallel_mix.launch.job import Job
     from parallel_mix.store.results import making_sense_of
     from parallel_mix.store.tables import Selection

@@ -17,6 +17,7 @@ ROOMS = {
     "plots": {"plots", "store", "evaluate", "models", "kernels"},
     "evaluate": {"evaluate", "models", "kernels", "backends"},
     "launch": {"launch", "evaluate", "backends", "models", "store"},
+    "families": {"families", "launch", "plots", "evaluate", "backends", "models", "store", "kernels"},
 }
 EVERYWHERE = {"compile_notice", "errors", "extras", "progress", "config", "__version__"}
 ONLY_IN = {

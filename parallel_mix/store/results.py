@@ -48,6 +48,12 @@ def read_result(path: Path, kind: str) -> Tree:
         return _get(file[GROUPS.get(kind, kind)])
 
 
+def read_group(path: Path, name: str) -> Tree:
+    """A group of a file as a tree."""
+    with opened(path) as file:
+        return _get(file[name])
+
+
 @contextmanager
 def making_sense_of(*paths: Path) -> Iterator[None]:
     """Say of a result without checksums that it is damaged where what it holds cannot be worked with.

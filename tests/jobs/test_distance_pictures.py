@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from parallel_mix.plots.distance_pages import in_order
+from parallel_mix.families.distances.pages import in_order
 from tests.conftest import blobs, parallel_mix
 
 KINDS = {

@@ -16,10 +16,10 @@ from parallel_mix.evaluate.methods import Method
 from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, PaperTable, Source, beside
 from parallel_mix.evaluate.partitions import Protocol
 from parallel_mix.evaluate.significance import LEAST, not_worse
-from parallel_mix.launch.crossval_job import CrossvalJob
+from parallel_mix.families.crossval.command import CrossvalJob
+from parallel_mix.families.crossval.file import read_comparison
 from parallel_mix.launch.job import Job
 from parallel_mix.store.array_files import read_npz
-from parallel_mix.store.crossval_files import read_comparison
 from parallel_mix.store.results import is_result
 from parallel_mix.store.stored_matrix import survey
 from parallel_mix.store.tables import Selection, Table, digest

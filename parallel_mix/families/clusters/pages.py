@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError
+from parallel_mix.families.clusters.file import StoredClustering, read_clusterings
 from parallel_mix.kernels.classical_scaling import scaled_coordinates
 from parallel_mix.models.distance_checks import sample_of
 from parallel_mix.plots.figures import new_figure, save, tidy
 from parallel_mix.plots.palette import COLOURS, GREY, MARKERS, MOST_STYLES
-from parallel_mix.store.cluster_files import StoredClustering, read_clusterings
 from parallel_mix.store.results import read_source
 from parallel_mix.store.stored_matrix import matrix_at
 
 MOST_LISTED = 24
 
 
-def plot_clusters(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
+def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """A map of each clustering (from the distances, where they still are), and losses where there are several."""
     found = read_clusterings(path)
     written: list[Path] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
-from parallel_mix.launch.clusters_job import check_distances
+from parallel_mix.families.clusters.command import check_distances
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm_prediction import model_from_tree, predict_hlm
 from parallel_mix.models.pairwise import class_names, is_known
@@ -21,7 +21,7 @@ from parallel_mix.store.stored_matrix import read_sides
 from parallel_mix.store.tables import HDF5_ENDINGS, TEXT_ENDINGS, Selection, Table
 
 
-def predict_classes(options: Any, backend: Backend) -> None:
+def predict(options: Any, backend: Backend) -> None:
     """Read the distances of new rows to those of the model, write class and posteriors."""
     if options.level is not None:
         raise InputError(f"{options.model} is a classifier: it has no --level.")

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
-from parallel_mix.store.hdf5_tables import opened
-from parallel_mix.store.results import Tree, read_result
+from parallel_mix.store.results import Tree, read_group, read_result, read_source
 
 
 @dataclass(frozen=True)
@@ -61,10 +59,8 @@ class StoredComparison:
 def read_comparison(path: Path) -> StoredComparison:
     """A result of `crossval`."""
     tree = read_result(path, "crossval")
-    with opened(path) as file:
-        times = {name: item[()] for name, item in file["run/seconds"].items() if isinstance(item, h5py.Dataset)}
-        source = str(file["data"].attrs["path"])
+    times, source = read_group(path, "run/seconds"), read_source(path)[0]
     groups = tree["methods"]
     methods = [StoredMethod.from_tree(groups[key], times[key]) for key in sorted(groups)]
     classes = [str(name, "utf-8") for name in tree["classes"]]
-    return StoredComparison(Path(source).stem, methods, classes, tree["y"], tree["tests"], str(tree["@identity"]))
+    return StoredComparison(source.stem, methods, classes, tree["y"], tree["tests"], str(tree["@identity"]))

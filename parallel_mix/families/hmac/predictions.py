@@ -14,7 +14,7 @@ from parallel_mix.store.results import check_columns, read_data, read_names, rea
 from parallel_mix.store.tables import TEXT_ENDINGS, digest
 
 
-def predict_clusters(options: Any, backend: Backend) -> None:
+def predict(options: Any, backend: Backend) -> None:
     """New points climb to the modes of an hmac result."""
     result = HmacResult.from_tree(read_result(options.model, "hmac"))
     known = read_data(options.model)

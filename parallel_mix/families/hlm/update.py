@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.launch.clusters_job import check_distances
-from parallel_mix.launch.hlm_job import digest_of, model_tree, numbered, past_from_tree, past_tree, tell
-from parallel_mix.launch.hlm_prediction_job import names_across, places_of, say_ignored
+from parallel_mix.families.clusters.command import check_distances
+from parallel_mix.families.hlm.command import digest_of, model_tree, numbered, past_from_tree, past_tree, tell
+from parallel_mix.families.hlm.predictions import names_across, places_of, say_ignored
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, components_of_batch
 from parallel_mix.models.hlm_incremental import joined_models, regrouped_model

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
 from parallel_mix.models.hmac_result import HmacResult
-from parallel_mix.plots import hmac_figures as draw
+from parallel_mix.plots import hmac_figures as figures
 from parallel_mix.plots.figures import save
 from parallel_mix.plots.palette import Styles, style_clusters
 from parallel_mix.store.results import read_data, read_names, read_result
@@ -49,7 +49,7 @@ class LevelChoices:
         return found[0], found[1]
 
 
-def plot_hmac(path: Path, folder: Path, formats: tuple[str, ...], choices: LevelChoices) -> list[Path]:
+def draw(path: Path, folder: Path, formats: tuple[str, ...], choices: LevelChoices) -> list[Path]:
     """Draw the tree, the counts, and scatters and densities of some levels."""
     result = HmacResult.from_tree(read_result(path, "hmac"))
     X = read_data(path).X
@@ -58,8 +58,8 @@ def plot_hmac(path: Path, folder: Path, formats: tuple[str, ...], choices: Level
     styles = style_clusters(result)
     written = []
     if result.settings.nested:
-        written += save(draw.draw_tree(result, styles), folder, "tree", formats)
-    written += save(draw.draw_counts(result), folder, "clusters", formats)
+        written += save(figures.draw_tree(result, styles), folder, "tree", formats)
+    written += save(figures.draw_counts(result), folder, "clusters", formats)
     for level in levels:
         written += _plot_level(result, styles, X, names, pair, level, folder, formats)
     return written
@@ -83,13 +83,13 @@ def _plot_level(
         shown, labels = X, (names[0], names[1])
     else:
         Z = result.frame.inward(X)
-        mean, axes, share = draw.principal_coordinates(Z)
+        mean, axes, share = figures.principal_coordinates(Z)
         shown = (Z - mean) @ axes.T
         labels = (f"first principal coordinate ({share[0]:.0%})", f"second principal coordinate ({share[1]:.0%})")
-    figure = draw.draw_scatter(result, styles, shown, labels, level)
+    figure = figures.draw_scatter(result, styles, shown, labels, level)
     written = save(figure, folder, f"scatter-level-{level:02d}", formats)
     if 3 <= X.shape[1] <= MOST_PAIR_COLUMNS and pair is None:
-        figure = draw.draw_pairs(result, styles, X, names, level)
+        figure = figures.draw_pairs(result, styles, X, names, level)
         written += save(figure, folder, f"pairs-level-{level:02d}", formats)
-    written += save(draw.draw_densities(result, styles, level), folder, f"densities-level-{level:02d}", formats)
+    written += save(figures.draw_densities(result, styles, level), folder, f"densities-level-{level:02d}", formats)
     return written

@@ -17,10 +17,10 @@ from parallel_mix.evaluate.data import KINDS, RowsRecipe
 from parallel_mix.evaluate.methods import METHODS, Method, check_kinds, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
 from parallel_mix.evaluate.units import ExamRecipe, predictions
-from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
-from parallel_mix.launch.hlm_job import digest_of, numbered
+from parallel_mix.families.clusters.command import check_distances, tell_asymmetry
+from parallel_mix.families.distances.command import identity_of_function
+from parallel_mix.families.hlm.command import digest_of, numbered
 from parallel_mix.launch.job import Job
-from parallel_mix.launch.matrix_job import identity_of_function
 from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
 from parallel_mix.store.results import learnt_from_classes, write_tree

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 BINS = 10
 
 
-def plot_hlm(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
+def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """Errors of the candidates, calibration by rows held out, errors of batches; a map where the distances are."""
     tree = read_result(path, "hlm")
     names, y = [str(name, "utf-8") for name in tree["classes"]], read_classes(path)

@@ -11,14 +11,14 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.classical_scaling import scaled_coordinates
 from parallel_mix.models.distance_checks import sample_of
 from parallel_mix.models.pairwise import is_known
-from parallel_mix.plots import distance_figures as draw
+from parallel_mix.plots import distance_figures as figures
 from parallel_mix.plots.distance_figures import UNKNOWN, Array, Classes
 from parallel_mix.plots.figures import save
-from parallel_mix.store.results import read_attribute, read_result
+from parallel_mix.store.results import read_attribute
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
 
 
-def plot_distances(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
+def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """The matrix, how often each distance is, and where it is of things with themselves a map."""
     matrix, what = StoredMatrix.of(path, "distances"), read_attribute(path, "metric")
     new, old = read_sides(path)
@@ -36,24 +36,11 @@ def plot_distances(path: Path, folder: Path, formats: tuple[str, ...]) -> list[P
     size = " x ".join(f"{n:,}" for n in matrix.shape)
     about = size if D.shape == matrix.shape else f"{D.shape[0]:,} x {D.shape[1]:,} at random of {size}"
     sides = _taken(y, order), _taken(across, order_across)
-    figure = draw.draw_matrix(D[np.ix_(order, order_across)], *sides, own, what, about)
+    figure = figures.draw_matrix(D[np.ix_(order, order_across)], *sides, own, what, about)
     written = save(figure, folder, "matrix", formats)
-    written += save(draw.draw_histogram(D, y, across, own, what), folder, "distances", formats)
+    written += save(figures.draw_histogram(D, y, across, own, what), folder, "distances", formats)
     if own and len(D) > 2:
-        written += save(draw.draw_map(*scaled_coordinates(D), y), folder, "map", formats)
-    return written
-
-
-def plot_neighbours(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
-    """How far the neighbours are, and how many of them are of the row's class."""
-    found, what = read_result(path, "neighbours"), read_attribute(path, "metric")
-    written = save(draw.draw_neighbours(found["distances"], what), folder, "neighbours", formats)
-    new, old = read_sides(path)
-    of_old = new.y if old is None else old.y
-    if new.y is not None and of_old is not None:
-        near, known = of_old[found["indices"]], is_known(new.y)
-        same = (near == new.y[:, None])[known]
-        written += save(draw.draw_agreement(same), folder, "agreement", formats)
+        written += save(figures.draw_map(*scaled_coordinates(D), y), folder, "map", formats)
     return written
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError
-from parallel_mix.launch.clusters_job import check_distances, tell_asymmetry
+from parallel_mix.families.clusters.command import check_distances, tell_asymmetry
 from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, check_classes, fit_hlm
 from parallel_mix.models.hlm_incremental import Past

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.evaluate.tables import told_apart
+from parallel_mix.families.crossval.file import StoredComparison, StoredMethod, read_comparison
 from parallel_mix.plots.figures import new_figure, save, tidy
 from parallel_mix.plots.palette import COLOURS, GREY
-from parallel_mix.store.crossval_files import StoredComparison, StoredMethod, read_comparison
 from parallel_mix.store.results import read_record
 
 MOST_CLASSES = 30
 MOST_VALUES = 24
 
 
-def plot_comparison(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
+def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """All pictures of a result of `crossval`."""
     found = read_comparison(path)
     written = save(_draw_errors(found), folder, "errors", formats)

@@ -1,0 +1,34 @@
+"""What `info` says of a clustering by distances alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from parallel_mix.families.clusters.file import read_clusterings
+from parallel_mix.models.pairwise import is_known
+from parallel_mix.progress import plural
+from parallel_mix.store.results import read_classes, read_result
+
+MOST_SIZES = 16
+
+
+def describe(path: Path) -> list[str]:
+    """Sizes and loss of each clustering, and how well it agrees with known classes."""
+    tree, known = read_result(path, "clusters"), read_classes(path)
+    lines = [f"{path}: clustering by distances alone ({tree['@method']})"]
+    for found in read_clusterings(path):
+        sizes = ", ".join(f"{size:,}" for size in found.sizes[:MOST_SIZES])
+        more = ", ..." if len(found.sizes) > MOST_SIZES else ""
+        lines.append(f"{plural(found.count, 'cluster')}: total distance {found.loss:.9g}; rows {sizes}{more}")
+        if known and found.classes is None and len({name for name in known if is_known([name])[0]}) > 1:
+            from sklearn.metrics import adjusted_rand_score
+
+            some = is_known(known)
+            score = adjusted_rand_score(np.array(known)[some], found.labels[some])
+            lines[-1] += f"; agreement with known classes (ARI) {score:.3f}"
+        if found.classes is not None:
+            of = {name: np.flatnonzero(np.array(found.classes) == name) for name in sorted(set(found.classes))}
+            lines += [f"  {name}: clusters {', '.join(map(str, here))}" for name, here in of.items()]
+    return lines

@@ -1,0 +1,1 @@
+"""Nearest neighbours: what its command, its file, its words and its pictures are."""
