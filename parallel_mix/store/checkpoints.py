@@ -159,8 +159,7 @@ class KeptRun:
         self.before_saving()
         began = time.monotonic()
         state = self._latest()
-        with hdf5_written_whole(self.checkpoint) as file:
-            file.attrs["kind"] = "checkpoint"
+        with hdf5_written_whole(self.checkpoint, "checkpoint") as file:
             file.attrs["identity"] = json.dumps(self.identity, sort_keys=True)
             file.attrs["attempt"] = self.attempt
             file.attrs["elapsed"] = self.progress.elapsed

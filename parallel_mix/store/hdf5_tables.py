@@ -34,21 +34,22 @@ def opened(path: Path, mend: str = MEND) -> Iterator[Any]:
             raise InputError(f"{path} cannot be read: {os.strerror(number)}.") from error
         raise InputError(f"{path} is damaged, cut short, or no HDF5 file: {mend}.") from error
     with reading(path, mend=mend), file:
-        if file.attrs.get(CHECKED, False) and checksums_in(path) is None:
+        if CHECKED in file.attrs and checksums_in(path) is None:
             raise InputError(f"{path} was changed since it was written (its checksums are missing): {mend}.")
         yield file
 
 
 @contextmanager
-def hdf5_written_whole(path: Path) -> Iterator[Any]:
-    """An HDF5 file to write, there whole or not at all.
+def hdf5_written_whole(path: Path, kind: str | None = None) -> Iterator[Any]:
+    """An HDF5 file to write, there whole or not at all; of a kind, or a table, which its user may add to.
 
     It is made in memory and then written in one go: the HDF5 library does not survive a disk that is full.
     """
     with h5py.File(path.name, "w", driver="core", backing_store=False) as file:
+        if kind is not None:
+            file.attrs["kind"] = kind
+            file.attrs[CHECKED] = True  # at the beginning of the file: what destroys it and its end destroys all
         yield file
-        if "kind" in file.attrs:  # a table is its user's, who may add to it
-            file.attrs[CHECKED] = True
         file.flush()
         image = file.id.get_file_image()
     with written_whole(path) as temporary, temporary.open("wb") as to:

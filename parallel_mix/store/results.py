@@ -34,8 +34,7 @@ def write_result(path: Path, kind: str, tree: Tree, data: Tree, record: Tree) ->
 
 def write_tree(path: Path, kind: str, tree: Tree) -> None:
     """Write a file of some kind, whole or not at all."""
-    with hdf5_written_whole(path) as file:
-        file.attrs["kind"] = kind
+    with hdf5_written_whole(path, kind) as file:
         file.attrs["format"] = FORMAT
         put_tree(file, tree)
 

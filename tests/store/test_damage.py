@@ -33,9 +33,8 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of three and a half blocks."""
     monkeypatch.setattr(checksums, "BLOCK", 4096)
     path = tmp_path / "whole.h5"
-    with hdf5_written_whole(path) as file:
+    with hdf5_written_whole(path, "anything") as file:
         file["X"] = np.random.default_rng(0).normal(size=(200, 8))
-        file.attrs["kind"] = "anything"
     return path
 
 
@@ -59,6 +58,14 @@ def test_no_byte_can_be_changed_cut_or_added_without_a_word(whole: Path) -> None
             os.utime(whole, ns=(0, int(r.integers(2**60))))
             with pytest.raises(InputError, match=r"whole.h5 (is damaged|was changed).*make it again"), opened(whole):
                 pass
+
+
+def test_whatever_becomes_of_the_end_it_is_missed(whole: Path) -> None:
+    good = whole.read_bytes()
+    for lost in range(1, len(good) - 2048, 61):
+        whole.write_bytes(good[:-lost] + bytes(lost))
+        with pytest.raises(InputError, match=r"whole.h5 (is damaged|was changed|cannot be read)"), opened(whole):
+            pass
 
 
 def test_a_file_of_others_has_no_checksums(tmp_path: Path) -> None:
