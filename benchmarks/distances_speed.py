@@ -170,7 +170,7 @@ def ranks(folder: Path) -> None:
 
 LIMITED = """
 import resource, sys
-import parallel_mix.launch.job, parallel_mix.families.distances.command, numpy
+import parallel_mix.runs.job, parallel_mix.families.distances.command, numpy
 numpy.ones((500, 500)) @ numpy.ones((500, 500))
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (pages + 2**30, pages + 2**30))

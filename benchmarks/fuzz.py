@@ -27,7 +27,7 @@ import numpy as np
 
 from parallel_mix.cli import main as run_command
 from parallel_mix.errors import Stopped
-from parallel_mix.launch.job import Job
+from parallel_mix.runs.job import Job
 
 DEADLINE = 10.0
 COMPILING = 120.0

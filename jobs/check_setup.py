@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from parallel_mix.cluster.batch_script import Resources, site_file
 from parallel_mix.config import argument, option
-from parallel_mix.launch.batch_script import Resources, site_file
 
 __all__ = ["PARALLEL", "Options", "run", "site_file"]
 PARALLEL = True
@@ -27,9 +27,9 @@ def run(options: Options) -> None:
     from parallel_mix.backends.mpi import MpiBackend
     from parallel_mix.backends.mpi_launch import launched_by_mpi
     from parallel_mix.cli import speaks
+    from parallel_mix.cluster.doctor import examine, examine_ranks
     from parallel_mix.errors import ParallelMixError
-    from parallel_mix.launch.doctor import examine, examine_ranks
-    from parallel_mix.launch.rank_checks import refuse_lone_copies
+    from parallel_mix.runs.rank_checks import refuse_lone_copies
 
     if options.submit:
         as_job(options)
@@ -61,8 +61,8 @@ def run(options: Options) -> None:
 
 def as_job(options: Options) -> None:
     """The same on the nodes of a cluster."""
-    from parallel_mix.launch.batch_script import Stage, batch_script
-    from parallel_mix.launch.submission import here, wait_for
+    from parallel_mix.cluster.batch_script import Stage, batch_script
+    from parallel_mix.cluster.submission import here, wait_for
 
     tasks = options.ntasks or (None if options.nodes else 2)
     asked = replace(options, time=options.time or "2", ntasks=tasks, job_name="doctor", array=None)

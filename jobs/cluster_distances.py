@@ -34,7 +34,7 @@ class Options(CommonOptions):
 
 def run(options: Options) -> None:
     """Read, cluster, write."""
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.distance_clustering")
 
@@ -42,7 +42,7 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.families.clusters.command import ClustersJob
-    from parallel_mix.launch.job import Job
+    from parallel_mix.runs.job import Job
     from parallel_mix.store.tables import Selection
 
     selection = Selection(options.dataset, options.weights, options.by_class, options.row_names, "matrix")

@@ -22,7 +22,7 @@ class Options(TableOptions):
 
 def run(options: Options) -> None:
     """Read, check, write."""
-    from parallel_mix.launch.job import check_output
+    from parallel_mix.runs.job import check_output
     from parallel_mix.store.columns import used
     from parallel_mix.store.hdf5_tables import write_table
     from parallel_mix.store.tables import HDF5_ENDINGS, read_table

@@ -55,7 +55,7 @@ def check(options: Options) -> None:
 
 def run(options: Options) -> None:
     """Read, compare, write."""
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.evaluate.crossval")
 
@@ -63,7 +63,7 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.families.crossval.command import CrossvalJob, kind_of_input, methods_of, protocol_of, selection_of
-    from parallel_mix.launch.job import Job
+    from parallel_mix.runs.job import Job
 
     kind = kind_of_input(options)
     with Job("crossval", options, backend, selection_of(options, kind)) as job:

@@ -45,7 +45,7 @@ def check(options: Options) -> dict[str, Any]:
 
 def run(options: Options) -> None:
     """Read, compute, finish."""
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.pairwise")
 
@@ -53,8 +53,8 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.families.distances.command import MatrixJob, NeighboursJob, as_compared, chosen_metric
-    from parallel_mix.launch.job import Job
     from parallel_mix.models.pairwise import input_kind
+    from parallel_mix.runs.job import Job
 
     decided = check(options)
     kind = input_kind(decided["metric"])

@@ -24,7 +24,7 @@ class Options:
 
 def run(options: Options) -> None:
     """Read, write."""
-    from parallel_mix.launch.job import check_output
+    from parallel_mix.runs.job import check_output
     from parallel_mix.store.atomic import write_text
     from parallel_mix.store.labels import labels_as_csv
     from parallel_mix.store.results import making_sense_of, read_names

@@ -48,7 +48,7 @@ def check(options: Options) -> Any:
 
 def run(options: Options) -> None:
     """Read, fit, write."""
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hlm")
 
@@ -56,7 +56,7 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.families.hlm.command import HlmJob
-    from parallel_mix.launch.job import Job
+    from parallel_mix.runs.job import Job
     from parallel_mix.store.tables import Selection
 
     selection = Selection(options.dataset, options.weights, options.labels, options.row_names, "matrix")

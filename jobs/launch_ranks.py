@@ -25,9 +25,9 @@ class Options:
 def run(options: Options) -> None:
     """Choose, start, wait."""
     from parallel_mix.cli import job_of, options_of
+    from parallel_mix.cluster import slurm
+    from parallel_mix.cluster.supervisor import LAUNCHERS, Supervisor, choose_launcher, launch_words, mpi_library
     from parallel_mix.errors import InputError
-    from parallel_mix.launch import slurm
-    from parallel_mix.launch.supervisor import LAUNCHERS, Supervisor, choose_launcher, launch_words, mpi_library
 
     launcher = options.launcher
     if launcher is not None and launcher not in LAUNCHERS:

@@ -45,16 +45,16 @@ def check(options: Options) -> HmacSettings:
 
 def run(options: Options) -> None:
     """Read, fit, write."""
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hmac_levels")
 
 
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
-    from parallel_mix.launch.job import Job
     from parallel_mix.models.hmac_levels import fit_hmac
     from parallel_mix.models.points import measure_frame
+    from parallel_mix.runs.job import Job
 
     settings = check(options)
     with Job("hmac", options, backend, options.selection()) as job:

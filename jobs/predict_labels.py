@@ -26,7 +26,7 @@ class Options(CommonOptions, TableOptions):
 
 def run(options: Options) -> None:
     """Read, climb, write."""
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hmac_prediction")
 

@@ -38,7 +38,7 @@ class Options(CommonOptions):
 def run(options: Options) -> None:
     """List, or compare and write."""
     from parallel_mix.families.crossval.paper import listing
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     if options.list:
         sys.stdout.write(listing(options.data))

@@ -21,8 +21,8 @@ class Options:
 
 def run(options: Options) -> None:
     """Read, print."""
+    from parallel_mix.cluster.run_status import find, gather, line
     from parallel_mix.errors import InputError
-    from parallel_mix.launch.run_status import find, gather, line
 
     for path in options.outputs or []:
         if not path.exists() and not any(status.exists() for status in find([path])):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from parallel_mix.cluster.batch_script import Resources, site_file
 from parallel_mix.config import argument, option, span
-from parallel_mix.launch.batch_script import Resources, site_file
 
 __all__ = ["PARALLEL", "Options", "run", "site_file"]
 PARALLEL = False
@@ -31,8 +31,8 @@ class Options(Resources):
 def run(options: Options) -> None:
     """Check every command, then submit them one after the other."""
     from parallel_mix.cli import job_of, options_of
-    from parallel_mix.launch.batch_script import asks_for, batch_script
-    from parallel_mix.launch.submission import (
+    from parallel_mix.cluster.batch_script import asks_for, batch_script
+    from parallel_mix.cluster.submission import (
         check_inputs,
         check_target,
         here,

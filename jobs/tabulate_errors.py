@@ -26,7 +26,7 @@ def run(options: Options) -> None:
     """Read, print."""
     from parallel_mix.evaluate.tables import table_of, told_apart, written
     from parallel_mix.families.crossval.file import read_comparison
-    from parallel_mix.launch.job import check_output
+    from parallel_mix.runs.job import check_output
     from parallel_mix.store.atomic import write_text
     from parallel_mix.store.results import making_sense_of
 

@@ -52,7 +52,7 @@ class Options(CommonOptions):
 
 def run(options: Options) -> None:
     """Read, update, write."""
-    from parallel_mix.launch.session import run_on_backend
+    from parallel_mix.runs.session import run_on_backend
 
     run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hlm_incremental")
 
@@ -60,7 +60,7 @@ def run(options: Options) -> None:
 def work(options: Options, backend: Backend) -> None:
     """Rank 0's part."""
     from parallel_mix.families.hlm.update import HlmUpdate
-    from parallel_mix.launch.job import Job
+    from parallel_mix.runs.job import Job
     from parallel_mix.store.results import making_sense_of
     from parallel_mix.store.tables import Selection
 

@@ -16,8 +16,9 @@ ROOMS = {
     "store": {"store"},
     "plots": {"plots", "store", "evaluate", "models", "kernels"},
     "evaluate": {"evaluate", "models", "kernels", "backends"},
-    "launch": {"launch", "evaluate", "backends", "models", "store"},
-    "families": {"families", "launch", "plots", "evaluate", "backends", "models", "store", "kernels"},
+    "runs": {"runs", "backends", "models", "store"},
+    "cluster": {"cluster", "backends", "store"},
+    "families": {"families", "runs", "plots", "evaluate", "backends", "models", "store", "kernels"},
 }
 EVERYWHERE = {"compile_notice", "errors", "extras", "progress", "config", "__version__"}
 ONLY_IN = {

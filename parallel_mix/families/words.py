@@ -6,8 +6,8 @@ from pathlib import Path
 
 from parallel_mix.errors import InputError
 from parallel_mix.families import family_of
-from parallel_mix.launch.efficiency import Efficiency
 from parallel_mix.progress import plural
+from parallel_mix.runs.efficiency import Efficiency
 from parallel_mix.store.damage import MEND, reading
 from parallel_mix.store.guard import checksums_in, look_first
 from parallel_mix.store.results import read_record

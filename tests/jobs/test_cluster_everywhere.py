@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import Failure, InputError, TaskError
 from parallel_mix.families.clusters import command as clusters_command
-from parallel_mix.launch.job import Job
+from parallel_mix.runs.job import Job
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Selection, read_table
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix

@@ -139,7 +139,7 @@ def test_a_failing_task_ends_the_run_and_can_be_run_alone(
 
 UNSEEN = """
 import sys
-from parallel_mix.launch.job import Job
+from parallel_mix.runs.job import Job
 from parallel_mix.store.hdf5_tables import FileSource
 Job.source = lambda self, table: FileSource("/nowhere/rows.h5", "X", "w", table.X.shape, (0, 0))
 from parallel_mix.models import hmac_levels

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from parallel_mix.cli import options_of
+from parallel_mix.cluster.batch_script import Resources, Stage, batch_script, seconds_before_end
+from parallel_mix.cluster.supervisor import choose_launcher
 from parallel_mix.errors import InputError
-from parallel_mix.launch.batch_script import Resources, Stage, batch_script, seconds_before_end
-from parallel_mix.launch.supervisor import choose_launcher
 from tests.conftest import ROOT
 
 TEMPLATES = sorted((ROOT / "slurm").glob("*.sbatch"))

@@ -12,12 +12,12 @@ from parallel_mix.backends.threads import available_cores
 from parallel_mix.backends.usage import available_memory
 from parallel_mix.errors import InputError
 from parallel_mix.families.distances.command import names
-from parallel_mix.launch.job import Job
 from parallel_mix.models.distance_checks import asymmetry_of, can_be_squared
 from parallel_mix.models.distance_clustering import Clustering, check_counts, cluster_distances
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.models.squares import Square
 from parallel_mix.progress import plural
+from parallel_mix.runs.job import Job
 from parallel_mix.store.results import write_tree
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Table

@@ -20,9 +20,9 @@ from parallel_mix.evaluate.units import ExamRecipe, predictions
 from parallel_mix.families.clusters.command import check_distances, tell_asymmetry
 from parallel_mix.families.distances.command import identity_of_function
 from parallel_mix.families.hlm.command import digest_of, numbered
-from parallel_mix.launch.job import Job
 from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
+from parallel_mix.runs.job import Job
 from parallel_mix.store.results import learnt_from_classes, write_tree
 from parallel_mix.store.stored_matrix import holds
 from parallel_mix.store.tables import Selection, Table

@@ -18,7 +18,7 @@ from parallel_mix.evaluate.partitions import Protocol
 from parallel_mix.evaluate.significance import LEAST, not_worse
 from parallel_mix.families.crossval.command import CrossvalJob
 from parallel_mix.families.crossval.file import read_comparison
-from parallel_mix.launch.job import Job
+from parallel_mix.runs.job import Job
 from parallel_mix.store.array_files import read_npz
 from parallel_mix.store.results import is_result
 from parallel_mix.store.stored_matrix import survey

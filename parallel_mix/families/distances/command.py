@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from parallel_mix.errors import InputError
-from parallel_mix.launch.job import Job
 from parallel_mix.models.callable_metric import imported
 from parallel_mix.models.neighbours import find_neighbours
 from parallel_mix.models.pairwise import SIMILARITY, by_class, class_names, input_kind, metric_for, signatures_of
 from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
+from parallel_mix.runs.job import Job
 from parallel_mix.store.checkpoints import KeptRun, checkpoint_path
 from parallel_mix.store.checksums import BYTES
 from parallel_mix.store.hdf5_tables import FileSource

@@ -13,12 +13,12 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.families.clusters.command import check_distances, tell_asymmetry
-from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, check_classes, fit_hlm
 from parallel_mix.models.hlm_incremental import Past
 from parallel_mix.models.hlm_model import FIELDS, KERNEL, LARGEST_SHAPE, HlmModel, HlmSettings, check_settings
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.progress import plural
+from parallel_mix.runs.job import Job
 from parallel_mix.store.results import learnt_from_classes, write_tree
 from parallel_mix.store.tables import Table
 

@@ -10,10 +10,10 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.families.clusters.command import check_distances
-from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm_prediction import model_from_tree, predict_hlm
 from parallel_mix.models.pairwise import class_names, is_known
 from parallel_mix.progress import plural
+from parallel_mix.runs.job import Job
 from parallel_mix.store.columns import listed
 from parallel_mix.store.labels import labels_as_csv
 from parallel_mix.store.results import read_names, read_result

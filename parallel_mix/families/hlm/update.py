@@ -14,13 +14,13 @@ from parallel_mix.errors import InputError
 from parallel_mix.families.clusters.command import check_distances
 from parallel_mix.families.hlm.command import digest_of, model_tree, numbered, past_from_tree, past_tree, tell
 from parallel_mix.families.hlm.predictions import names_across, places_of, say_ignored
-from parallel_mix.launch.job import Job
 from parallel_mix.models.hlm import HlmFit, components_of_batch
 from parallel_mix.models.hlm_incremental import joined_models, regrouped_model
 from parallel_mix.models.hlm_model import HlmModel, HlmSettings
 from parallel_mix.models.hlm_prediction import model_from_tree
 from parallel_mix.models.squares import HeldSquare
 from parallel_mix.progress import plural
+from parallel_mix.runs.job import Job
 from parallel_mix.store.results import read_names, read_result, write_tree
 from parallel_mix.store.tables import Table
 

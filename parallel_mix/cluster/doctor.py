@@ -23,9 +23,9 @@ from parallel_mix import __version__
 from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_size
 from parallel_mix.backends.mpi_probe import facts_of_all, round_trips
 from parallel_mix.backends.threads import available_cores
+from parallel_mix.cluster import slurm
+from parallel_mix.cluster.supervisor import choose_launcher, mpi_library
 from parallel_mix.errors import ParallelMixError
-from parallel_mix.launch import slurm
-from parallel_mix.launch.supervisor import choose_launcher, mpi_library
 from parallel_mix.store.trial import locking, parallel_writes
 
 if TYPE_CHECKING:

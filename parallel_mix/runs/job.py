@@ -16,11 +16,11 @@ from parallel_mix.backends.threads import available_cores
 from parallel_mix.backends.usage import Usage, since
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError, TaskError, UnknownNameError
-from parallel_mix.launch.efficiency import LONG_ENOUGH, Efficiency
-from parallel_mix.launch.record import run_record
 from parallel_mix.models.points import ArraySource, RowSource
 from parallel_mix.models.squares import HeldSquare, MeanOfBoth, Square
 from parallel_mix.progress import Progress, clock, plural
+from parallel_mix.runs.efficiency import LONG_ENOUGH, Efficiency
+from parallel_mix.runs.record import run_record
 from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
 from parallel_mix.store.columns import used

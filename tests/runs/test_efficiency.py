@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parallel_mix.backends.usage import Usage
-from parallel_mix.launch.efficiency import Efficiency
+from parallel_mix.runs.efficiency import Efficiency
 from tests.conftest import parallel_mix
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from parallel_mix.launch import slurm
+from parallel_mix.cluster import slurm
 from parallel_mix.progress import clock
 from parallel_mix.store.checkpoints import read_status, status_path
 

@@ -16,7 +16,7 @@ from tests.conftest import BIN, environment
 PROGRAM = """
 import sys
 from pathlib import Path
-from parallel_mix.launch import supervisor
+from parallel_mix.cluster import supervisor
 supervisor.GRACE = 1.0
 supervisor.STOP_PATIENCE = 2.0
 sys.exit(supervisor.Supervisor(sys.argv[2:], Path(sys.argv[1]), 2).run())

@@ -9,7 +9,7 @@ import pytest
 
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError
-from parallel_mix.launch.rank_checks import Facts, _compare
+from parallel_mix.runs.rank_checks import Facts, _compare
 from tests.conftest import environment, mpirun, parallel_mix
 
 FACTS = Facts("a", "1.0", (("x.h5", 100),), frozenset({0, 1}), 1, True, "/tmp", 2**30)

@@ -24,7 +24,7 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], need
     wait for each other.
     """
     from parallel_mix.backends.mpi_launch import launched_by_mpi, launched_rank, launched_size
-    from parallel_mix.launch.rank_checks import refuse_lone_copies
+    from parallel_mix.runs.rank_checks import refuse_lone_copies
 
     if options.only_task is not None:
         from parallel_mix.backends.one_task import OneTask
@@ -47,7 +47,7 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], need
             from parallel_mix.store.guard import before_mpi
 
             before_mpi()
-        import_module("parallel_mix.launch.job")
+        import_module("parallel_mix.runs.job")
         getattr(import_module(needs), "warm_up", lambda: None)()
         _run_on_mpi(options, stop, work)
         return
@@ -76,7 +76,7 @@ def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend]
     try:
         from parallel_mix.backends.mpi import MpiBackend
         from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi
-        from parallel_mix.launch.rank_checks import check_ranks, facts_of
+        from parallel_mix.runs.rank_checks import check_ranks, facts_of
 
         MPI = import_mpi()
     except ImportError as error:

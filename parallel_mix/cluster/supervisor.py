@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from parallel_mix.cluster import slurm
 from parallel_mix.errors import InputError, ParallelMixError
-from parallel_mix.launch import slurm
 from parallel_mix.store.checkpoints import read_status, status_path
 
 POLL = 0.2

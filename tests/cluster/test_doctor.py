@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from parallel_mix.launch import doctor
-from parallel_mix.launch.doctor import examine
+from parallel_mix.cluster import doctor
+from parallel_mix.cluster.doctor import examine
 from tests.conftest import BIN, parallel_mix
 
 

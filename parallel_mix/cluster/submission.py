@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from parallel_mix.cluster import slurm
+from parallel_mix.cluster.batch_script import Stage
 from parallel_mix.errors import InputError, ParallelMixError
-from parallel_mix.launch import slurm
-from parallel_mix.launch.batch_script import Stage
 from parallel_mix.store.checkpoints import note_queued
 
 NOT_IN_A_JOB = ("submit", "launch", "status", "doctor")

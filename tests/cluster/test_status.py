@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from parallel_mix.cli import COMMANDS
-from parallel_mix.launch import run_status
-from parallel_mix.launch.run_status import find, gather, line
-from parallel_mix.launch.submission import stages, warn_of_local_folders
+from parallel_mix.cluster import run_status
+from parallel_mix.cluster.run_status import find, gather, line
+from parallel_mix.cluster.submission import stages, warn_of_local_folders
 from parallel_mix.store.checkpoints import note_queued, read_status, status_path
 from tests.conftest import parallel_mix
 

@@ -1,1 +1,0 @@
-"""How a job is started: its backend, its signals, its record."""
