@@ -25,8 +25,8 @@ from parallel_mix.errors import InputError
 from parallel_mix.store.checksums import Checksums, DifferentError
 from parallel_mix.store.damage import MEND
 
-DEADLINE = 8.0
-"""Seconds for one part of a file, after which the library is taken to be in a loop."""
+DEADLINE = 4.0
+"""Seconds for one part of a file, after which the library is taken to be in a loop (or to fill memory with nothing)."""
 BYTES_OF_EACH = 4_194_304
 """How much of a dataset is read at most, but for one chunk."""
 LARGEST_CHUNK = 67_108_864
