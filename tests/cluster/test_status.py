@@ -77,7 +77,7 @@ def test_a_process_that_is_no_more_on_this_host(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, table: Path) -> None:
     assert parallel_mix("hmac", table, "-o", tmp_path / "out.h5").returncode == 0
     done = parallel_mix("status", tmp_path / "out.h5")
-    assert re.search(r"out\.h5: done, in 0:0\d, attempt 1", done.stdout)
+    assert re.search(r"out\.h5: done, in 0:\d\d, attempt 1", done.stdout)
     none = parallel_mix("status", tmp_path / "none.h5")
     assert none.returncode == 2
     assert "There is no run that writes" in none.stderr
