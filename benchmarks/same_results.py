@@ -36,7 +36,7 @@ COMMANDS = (
     "cluster D.h5 -o ward.h5 --clusters 3 --method ward",
     "cluster D.h5 -o by-class.h5 --clusters 2 --by-class y",
     "export clusters.h5 -o clusters.csv",
-    "hlm fit D.h5 --labels y -o hlm.h5 --components 1,2",
+    "hlm fit D.h5 --labels y -o hlm.h5 --select 1..2,kernel",
     "hlm fit D.h5 --labels y -o hlm-keep.h5 --components 2 --keep",
     "hlm update hlm-keep.h5 D2.h5 --labels y -o updated.h5",
     "predict hlm.h5 D.h5 -o classes.csv",
