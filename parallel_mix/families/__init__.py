@@ -59,7 +59,10 @@ def commands_with(part: str) -> str:
 
 
 def family_of(path: Path, part: str, otherwise: str) -> Family:
-    """The family of a result that has a part; refused in words (`otherwise`) where it has none."""
+    """Return the family of a result, which must have a part; where it has none the user is told so.
+
+    `otherwise` ends the sentence "FILE is a result of the kind KIND".
+    """
     from parallel_mix.store.results import kind_of
 
     kind = kind_of(path)

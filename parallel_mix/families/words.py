@@ -23,7 +23,10 @@ def of_result(path: Path) -> list[str]:
 
 
 def verified(path: Path) -> str:
-    """That a whole file is what was written, large matrices too; refused where it is not, or nothing tells."""
+    """Compare a whole file with its checksums, large matrices too, and return the sentence that it is what was written.
+
+    A file that is not, or that has no checksums, is refused.
+    """
     look_first(path, MEND)
     if (sums := checksums_in(path)) is None:
         raise InputError(f"{path} has no checksums: nothing tells whether it is what was written.")
@@ -33,7 +36,7 @@ def verified(path: Path) -> str:
 
 
 def _of_checksums(path: Path) -> list[str]:
-    """A line where nothing would tell that the file was changed."""
+    """Return a line that says so where a file has no checksums."""
     return [] if checksums_in(path) else ["no checksums: a number that was changed on the way would not be told"]
 
 

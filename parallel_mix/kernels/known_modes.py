@@ -27,9 +27,8 @@ MISS = 1.0 / 3.0
 MOST_NUMBERS = 1_048_576
 """Numbers in the Jacobians that are kept (8 MB)."""
 
-
 POWERS = 10
-"""Steps to the smallest eigenvalue: they end within some percent of it."""
+"""Steps of the inverse iteration."""
 
 
 class KnownModes(NamedTuple):
@@ -80,13 +79,10 @@ def mode_ahead(modes: KnownModes, point: Array, step: Array) -> int:
 
 @compiled
 def least_eigenvalue(lower: Array) -> float:
-    """The smallest eigenvalue of a matrix by its Cholesky factor: a vector is made longer by the inverse, and again."""
+    """The smallest eigenvalue of the matrix with this Cholesky factor, by inverse iteration, within some percent."""
     d = len(lower)
-    vector, longer = (
-        np.cos(np.arange(1.0, d + 1.0) ** 2),
-        np.empty(d),
-    )  # at right angles to a direction by accident alone
-    length = 1.0
+    vector = np.cos(np.arange(1.0, d + 1.0) ** 2)  # at right angles to the eigenvector by accident alone
+    longer, length = np.empty(d), 1.0
     for _ in range(POWERS):
         vector /= np.sqrt((vector * vector).sum())
         solve(lower, vector, longer)

@@ -79,14 +79,17 @@ class RowsOf:
 
 
 Sums = tuple[int, np.ndarray]
-"""What a tile adds to the checksums of rows, from one on."""
+"""The number of the first checksum that a tile adds to, and what it adds to that one and the next ones."""
 
 
 class Sink(Protocol):
     """Where workers put their tiles."""
 
     def put(self, row: int, column: int, values: np.ndarray, layout: Layout) -> Sums | None:
-        """Keep a tile whose first entry is at (row, column); what it adds to checksums, where the sink has them."""
+        """Keep a tile whose first entry is at (row, column).
+
+        Returned is what it adds to the checksums of the matrix's rows, or None where the sink has none.
+        """
 
     def sync(self) -> None:
         """Make sure of all that was put from rank 0's host."""
@@ -197,9 +200,9 @@ def place(sink: Sink, tile: Tile, values: Array, layout: Layout) -> list[Sums]:
 def compute_tiles(
     recipe: PairsRecipe, backend: Backend, run: Run | None = None, home: Sink | None = None
 ) -> tuple[Layout, np.ndarray]:
-    """All tiles that an earlier attempt has not finished; those that are sent back go to `home`.
+    """Compute all tiles that an earlier attempt has not finished; those that are sent back go to `home`.
 
-    How they were laid out, and the checksums of the rows, as far as the sink has them.
+    Returned are the layout of the tiles, and the checksums of the rows (zeros where the sink has none).
     """
     run = run or QuietRun()
     shape, state = recipe.shape, run.restored()

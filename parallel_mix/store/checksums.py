@@ -1,10 +1,11 @@
 """Checksums of a file's bytes, behind its content.
 
-HDF5 reads no farther than its own end, so it does not see them. They are compared before any library touches the file:
-what was changed on the way is told, and no library has to survive it.
+HDF5 reads no farther than its own end, so it does not see them. They are compared before any library touches the file.
 
-A large matrix, which is written in place by many and read in parts, has checksums of its own, one for some rows at a
-time: the sum of those of their pieces, each of which somebody wrote. All else (`plain`) has one for each MiB.
+A large matrix is written in place, tile by tile, by many workers, and read by rows. So a few rows at a time have one
+checksum: the sum, modulo 2^64, of the checksums of their pieces, one piece for each tile across. Whoever writes a tile
+computes those of its pieces, and rank 0 adds them up. All other bytes of the file (`plain`) have a checksum for each
+MiB.
 
     content | sums of plain blocks | sums of the matrix's rows | foot (mark, version, bytes of the content and of a
     block, where the matrix is) | checksum of the sums and the foot
@@ -38,7 +39,7 @@ LEAST_BYTES = 65_536
 
 
 class Grid(NamedTuple):
-    """A matrix in a file, as it is written: in tiles of whole pieces, which are some rows high and some bytes wide."""
+    """Where a matrix lies in a file, and how it is cut into pieces, some rows high and some bytes wide."""
 
     start: int  # its first byte
     rows: int
@@ -65,7 +66,7 @@ class Grid(NamedTuple):
         return -(-self.rows // self.piece_rows)
 
     def sums_of(self, values: np.ndarray, first_byte: int) -> list[int]:
-        """What a tile adds to the checksums of its rows; it begins at this byte of its first row."""
+        """What a tile adds to the checksums of its rows; `first_byte` is where in its rows the tile begins."""
         raw = np.ascontiguousarray(values).view(np.uint8)
         wide, high, sum_of = self.piece_bytes, self.piece_rows, xxhash.xxh3_64_intdigest
         if raw.shape[1] <= wide:

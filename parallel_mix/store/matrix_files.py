@@ -55,8 +55,10 @@ class MatrixFile:
     host: str  # rank 0's
 
     def put(self, row: int, column: int, values: np.ndarray, layout: TileSize) -> tuple[int, np.ndarray]:
-        """Write a tile in place; from another host than rank 0's, see it to the disk, too. What it adds to checksums of
-        rows, from one on.
+        """Write a tile in place; from another host than rank 0's, see it to the disk, too.
+
+        Returned are the number of the first checksum of rows that the tile adds to, and what it adds to that one and
+        the next ones.
         """
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(values, dtype=self.dtype)

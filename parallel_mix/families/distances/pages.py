@@ -1,4 +1,4 @@
-"""All pictures of a matrix of distances (of a sample where it is large) or of nearest neighbours, from its file."""
+"""Pictures of a matrix of distances, of a sample of its rows where it is large."""
 
 from __future__ import annotations
 
