@@ -20,10 +20,10 @@ from unittest import mock
 import h5py
 import numpy as np
 
-import parallel_mix.models.distance_clustering
-import parallel_mix.models.pairwise  # noqa: F401
+import parallel_mix.models.clusters.clustering
+import parallel_mix.models.distances.pairwise  # noqa: F401
 from parallel_mix.cli import main as run_command
-from parallel_mix.kernels.modal_em import warm_up
+from parallel_mix.kernels.density.modal_em import warm_up
 from parallel_mix.store import guard, hdf5_tables
 from parallel_mix.store.checksums import Checksums, Grid
 from parallel_mix.store.results import read_data, read_result, write_tree

@@ -19,12 +19,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels.small_substitution import substitute_few, table_of
-from parallel_mix.kernels.vertex_substitution import steps_of, substitute
-from parallel_mix.models.distance_groups import random_starts
-from parallel_mix.models.hlm import fit_hlm
-from parallel_mix.models.hlm_model import KERNEL, HlmSettings
-from parallel_mix.models.squares import HeldSquare
+from parallel_mix.kernels.medoids.small_substitution import substitute_few, table_of
+from parallel_mix.kernels.medoids.vertex_substitution import steps_of, substitute
+from parallel_mix.models.clusters.groups import random_starts
+from parallel_mix.models.core.sources import HeldMatrix
+from parallel_mix.models.hlm.fit import fit_hlm
+from parallel_mix.models.hlm.model import KERNEL, HlmSettings
 
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -117,7 +117,7 @@ def hlm(folder: Path) -> None:
     with SerialBackend(1) as backend:
         for _ in range(5):
             began = time.perf_counter()
-            model = fit_hlm(HeldSquare(inner), y[train], HlmSettings((KERNEL,)), backend).model
+            model = fit_hlm(HeldMatrix(inner), y[train], HlmSettings((KERNEL,)), backend).model
             middle = time.perf_counter()
             model.posteriors(outer[:, model.centroids])
             times.append((middle - began, time.perf_counter() - middle))

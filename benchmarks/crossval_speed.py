@@ -22,7 +22,7 @@ from scipy.spatial.distance import cdist
 from parallel_mix import Protocol, crossval
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.evaluate.data import RowsData, RowsRecipe, similarities_of
-from parallel_mix.evaluate.methods import METHODS
+from parallel_mix.evaluate.methods import known_methods
 from parallel_mix.evaluate.partitions import WHOLE, partition_of
 from parallel_mix.evaluate.units import predictions
 
@@ -88,7 +88,7 @@ def overhead(folder: Path) -> None:
         for p in range(protocol.partitions):
             partition = partition_of(y, protocol, p)
             for name in names:
-                method, means = METHODS[name], 0.0
+                method, means = known_methods()[name], 0.0
                 for fold in range(protocol.folds):
                     train, test = partition.rows(fold)
                     wrong = np.empty(len(method.settings))
@@ -126,7 +126,7 @@ def search(folder: Path) -> None:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import SVC
 
-    from parallel_mix.kernels.spectrum import definite
+    from parallel_mix.kernels.similarity.spectrum import definite
 
     X, y = points(1_500, 8, 12), np.arange(1_500) % 4
     D, protocol = cdist(X, X), Protocol(partitions=1)

@@ -20,7 +20,7 @@ import numpy as np
 
 from parallel_mix import pairwise
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels.signatures import Signatures
+from parallel_mix.kernels.metrics.signatures import Signatures
 
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -170,7 +170,7 @@ def ranks(folder: Path) -> None:
 
 LIMITED = """
 import resource, sys
-import parallel_mix.runs.job, parallel_mix.families.distances.command, numpy
+import parallel_mix.runs.job, parallel_mix.families.distances.job, numpy
 numpy.ones((500, 500)) @ numpy.ones((500, 500))
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (pages + 2**30, pages + 2**30))

@@ -34,7 +34,7 @@ COMPILING = 120.0
 MUTATIONS = ("flip", "cut", "double", "zero", "noise", "number")
 NUMBERS = (2**64 - 1, 2**63 - 1, 2**63, 2**32 - 1, 2**31, 2**16, 255, 0, 0x7FF0000000000000, 0x7FF8000000000000)
 """Of 64 bits; the last two are the doubles infinity and NaN."""
-LOADED = ("matplotlib.pyplot", "pyarrow.parquet", "scipy.stats", "sklearn.svm", "parallel_mix.kernels.modal_em")
+LOADED = ("matplotlib.pyplot", "pyarrow.parquet", "scipy.stats", "sklearn.svm", "parallel_mix.kernels.density.modal_em")
 GOOD = ("same answer", "sentence", "another input")
 RESULTS = ("run.h5", "D.h5", "K.h5", "C.h5", "M.h5", "E.h5")
 OLD = tuple(f"old-{name}" for name in RESULTS)

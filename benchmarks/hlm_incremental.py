@@ -21,10 +21,10 @@ from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hlm import components_of_batch, fit_hlm
-from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
-from parallel_mix.models.hlm_model import HlmModel, HlmSettings
-from parallel_mix.models.squares import HeldSquare
+from parallel_mix.models.core.sources import HeldMatrix
+from parallel_mix.models.hlm.fit import components_of_batch, fit_hlm
+from parallel_mix.models.hlm.incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm.model import HlmModel, HlmSettings
 
 FIRST, MORE, SAMPLES = 4, 2, 4
 COLOURS = ("#0072B2", "#E69F00", "#009E73")
@@ -90,7 +90,7 @@ def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, 
         return D[np.ix_(a, b)]
 
     def fitted(matrix: np.ndarray, rows: np.ndarray, count: int) -> HlmModel:
-        return fit_hlm(HeldSquare(matrix), y[rows], settings(count), backend, classes=classes).model
+        return fit_hlm(HeldMatrix(matrix), y[rows], settings(count), backend, classes=classes).model
 
     def error(model: HlmModel, rows: np.ndarray) -> float:
         guess = model.posteriors(D[np.ix_(test, rows[model.centroids])]).argmax(axis=1)
@@ -110,7 +110,7 @@ def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, 
 
         began, one = time.perf_counter(), list(models)
         for batch, _, among in news:
-            found = components_of_batch(HeldSquare(among), y[batch], classes, settings(FIRST), backend)
+            found = components_of_batch(HeldMatrix(among), y[batch], classes, settings(FIRST), backend)
             one.append(joined_models(one[-1], found, settings(FIRST)))
         seconds[0] = time.perf_counter() - began
         judge(0, one)

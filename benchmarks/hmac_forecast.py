@@ -18,11 +18,11 @@ import numpy as np
 from hmac_speed import workloads
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels import modal_em
-from parallel_mix.models.hmac_levels import fit_hmac
-from parallel_mix.models.hmac_result import HmacSettings
-from parallel_mix.models.points import ArraySource
-from parallel_mix.models.run import HowFar, QuietRun
+from parallel_mix.kernels.density import modal_em
+from parallel_mix.models.core.run import HowFar, QuietRun
+from parallel_mix.models.core.sources import HeldRows
+from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.result import HmacSettings
 from parallel_mix.progress import Progress
 
 
@@ -67,7 +67,7 @@ def main() -> None:
             X = np.load(folder / f"{word}.npz")["X"] if word.startswith("W") else drawn(*map(int, word.split("x")))
             with SerialBackend() as backend:
                 run = Clocked()
-                fit_hmac(ArraySource(X), HmacSettings(), backend, run)
+                fit_hmac(HeldRows(X), HmacSettings(), backend, run)
                 took = time.perf_counter() - run.began
             said = []
             for share in (0.1, 0.5):

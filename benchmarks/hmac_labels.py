@@ -19,10 +19,10 @@ import numpy as np
 from hmac_speed import workloads
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels.mode_merging import merge_ends
-from parallel_mix.models.hmac_levels import fit_hmac
-from parallel_mix.models.hmac_result import HmacResult, HmacSettings
-from parallel_mix.models.points import ArraySource
+from parallel_mix.kernels.density.mode_merging import merge_ends
+from parallel_mix.models.core.sources import HeldRows
+from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.result import HmacResult, HmacSettings
 
 
 @numba.njit(parallel=True, cache=True)
@@ -89,7 +89,7 @@ def moved_rows(ours: np.ndarray, plain: np.ndarray) -> np.ndarray:
 
 def fit(X: np.ndarray, settings: HmacSettings, backend: SerialBackend) -> HmacResult:
     """Our result."""
-    return fit_hmac(ArraySource(X), settings, backend)
+    return fit_hmac(HeldRows(X), settings, backend)
 
 
 def kept(name: str, X: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:

@@ -21,10 +21,10 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.threads import one_blas_thread
-from parallel_mix.kernels import density
-from parallel_mix.models.hmac_levels import fit_hmac
-from parallel_mix.models.hmac_result import HmacSettings
-from parallel_mix.models.points import ArraySource
+from parallel_mix.kernels.density import kernel_sums as density
+from parallel_mix.models.core.sources import HeldRows
+from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.result import HmacSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "bench"
@@ -79,14 +79,14 @@ OURS = """
 import sys, time
 import numpy as np
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hmac_levels import fit_hmac
-from parallel_mix.models.hmac_result import HmacSettings
-from parallel_mix.models.points import ArraySource
+from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.result import HmacSettings
+from parallel_mix.models.core.sources import HeldRows
 X, times = np.load(sys.argv[1])["X"], []
 for _ in range(3):
     began = time.perf_counter()
     with SerialBackend(int(sys.argv[2])) as backend:
-        result = fit_hmac(ArraySource(X), HmacSettings(), backend)
+        result = fit_hmac(HeldRows(X), HmacSettings(), backend)
     times.append(time.perf_counter() - began)
 np.save(sys.argv[3], result.labels)
 print(f"{min(times):.4f} s")
@@ -186,7 +186,7 @@ def ranks(folder: Path) -> None:
         for _ in range(3):
             limits = one_blas_thread()
             timed = Timed()
-            fit_hmac(ArraySource(X), HmacSettings(approach=approach), timed)
+            fit_hmac(HeldRows(X), HmacSettings(approach=approach), timed)
             limits.restore_original_limits()
             found["kernels"].append(timed.in_kernels)
             found["serial"].append(run_seconds([program, *common, "--threads", "1"], folder / "o.h5"))
@@ -244,17 +244,17 @@ from pathlib import Path
 from functools import partial
 import numpy as np
 from parallel_mix.backends.mpi import MpiBackend
-from parallel_mix.kernels.density import add_sums
-from parallel_mix.models.climbing import kernel_blocks, sums_of_block
-from parallel_mix.models.points import Frame, PointsRecipe
-from parallel_mix.store.hdf5_tables import FileSource
+from parallel_mix.kernels.density.kernel_sums import add_sums
+from parallel_mix.models.hmac.climbing import kernel_blocks, sums_of_block
+from parallel_mix.models.hmac.points import Frame, PointsRecipe
+from parallel_mix.store.hdf5_tables import StoredRows
 backend = MpiBackend()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 n, d = 1_000_000, 40
 if backend.rank:
     backend.serve()
 else:
-    source = FileSource.of(Path(sys.argv[1]), "X", None, (n, d))
+    source = StoredRows.of(Path(sys.argv[1]), "X", None, (n, d))
     backend.share(PointsRecipe(source, Frame(np.zeros(d), np.ones(d), 1.0)))
     points = {"at": np.zeros((8, d)), "log_density": np.full(8, -20.0), "coarse": np.zeros(8, dtype=bool)}
     kernel = partial(sums_of_block, sigma=5.0, **points)

@@ -17,10 +17,10 @@ import numpy as np
 
 from parallel_mix.evaluate.crossval import crossval
 from parallel_mix.evaluate.data import similarities_of
-from parallel_mix.evaluate.methods import LOCAL_NEIGHBOURS, PRICES
 from parallel_mix.evaluate.paper_tables import SOURCES
 from parallel_mix.evaluate.partitions import Protocol
 from parallel_mix.families.crossval.paper import read_source
+from parallel_mix.models.similarity.methods import LOCAL_NEIGHBOURS, PRICES
 
 
 def errors(

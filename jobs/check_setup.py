@@ -10,8 +10,8 @@ from pathlib import Path
 from parallel_mix.cluster.batch_script import Resources, site_file
 from parallel_mix.config import argument, option
 
-__all__ = ["PARALLEL", "Options", "run", "site_file"]
-PARALLEL = True
+__all__ = ["Options", "run", "site_file"]
+EVERY_RANK = True
 
 
 @dataclass(frozen=True, kw_only=True)

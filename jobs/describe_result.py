@@ -7,8 +7,6 @@ from pathlib import Path
 
 from parallel_mix.config import TableOptions, argument, option
 
-PARALLEL = False
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options(TableOptions):

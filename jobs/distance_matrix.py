@@ -1,75 +1,9 @@
-"""Distances between all pairs of rows, straight to disk."""
+"""Compute the distances between all pairs of rows, straight to disk.
 
-from __future__ import annotations
+`mpirun -n 2 python -m mpi4py jobs/distance_matrix.py ...` does what `mpirun -n 2 parallel-mix distances ...` does.
+"""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from parallel_mix.config import CommonOptions, TableOptions, argument, number, option, positive
-
-if TYPE_CHECKING:
-    from parallel_mix.backends.base import Backend
-
-PARALLEL = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions, TableOptions):
-    """Options of `parallel-mix distances`."""
-
-    input: Path = argument("table: csv, npy, npz, parquet or HDF5")
-    old: Path | None = argument("a second table: rows of the first (new) against its rows", nargs="?", default=None)
-    metric: str | None = option(None, "see README for the list (default: euclidean)", metavar="NAME")
-    p: float | None = option(None, "the power of minkowski (default: 2)", read=number, metavar="P")
-    sigma: float | None = option(None, "bandwidth of gaussian, in data units (default: 1)", read=number, metavar="S")
-    symmetric: bool = option(False, "a function of your own is symmetric: half the work, checked by samples")
-    from_similarity: str | None = option(
-        None, "the input is a matrix S of similarities: take the largest - S, or 1/S", choices=("bound", "inverse")
-    )
-    knn: int | None = option(None, "indices and distances of the K nearest only", read=positive, metavar="K")
-    symmetrize: bool = option(False, "with --from-similarity: the mean of both halves")
-    weights: str | None = option(
-        None, "dataset or column of row weights (kept for those who use the distances)", metavar="NAME"
-    )
-    single: bool = option(False, "write float32")
-    gather: bool = option(False, "send tiles to rank 0, where workers share no file system")
-
-
-def check(options: Options) -> dict[str, Any]:
-    """What decides the answer; refused in words where it contradicts itself."""
-    from parallel_mix.families.distances.command import wish
-
-    return wish(options)
-
-
-def run(options: Options) -> None:
-    """Read, compute, finish."""
-    from parallel_mix.runs.session import run_on_backend
-
-    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.pairwise")
-
-
-def work(options: Options, backend: Backend) -> None:
-    """Rank 0's part."""
-    from parallel_mix.families.distances.command import MatrixJob, NeighboursJob, as_compared, chosen_metric
-    from parallel_mix.models.pairwise import input_kind
-    from parallel_mix.runs.job import Job
-
-    decided = check(options)
-    kind = input_kind(decided["metric"])
-    with Job("distances", options, backend, options.selection(kind)) as job:
-        new, old = job.read_two(options.input, options.old)
-        new, old = as_compared(kind, new, old)
-        metric = chosen_metric(decided, new, old)
-        pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)
-        if options.dry_run:
-            job.progress.say(pairs.intention())
-            return
-        pairs.run(metric, options.gather)
-
+from parallel_mix.cli import main_of
 
 if __name__ == "__main__":
-    from parallel_mix.cli import main_of
-
     main_of("distances")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from parallel_mix.config import argument, count, option
 
-PARALLEL = False
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -24,7 +22,7 @@ class Options:
 
 def run(options: Options) -> None:
     """Choose, start, wait."""
-    from parallel_mix.cli import job_of, options_of
+    from parallel_mix.cli import call_of, is_parallel, module_of
     from parallel_mix.cluster import slurm
     from parallel_mix.cluster.supervisor import LAUNCHERS, Supervisor, choose_launcher, launch_words, mpi_library
     from parallel_mix.errors import InputError
@@ -36,8 +34,8 @@ def run(options: Options) -> None:
     given = [word.replace("%a", index) for word in options.words] if index else options.words
     if int(os.environ.get("SLURM_RESTART_COUNT", "0")) > 0:  # what was begun afresh goes on
         given = [word for word in given if word != "--fresh"]
-    command = options_of(given)
-    on_ranks = job_of(given[0]).PARALLEL and getattr(command, "backend", None) in (None, "mpi")
+    command = call_of(given).options
+    on_ranks = is_parallel(module_of(given[0])) and getattr(command, "backend", None) in (None, "mpi")
     on_ranks = on_ranks and getattr(command, "slurm_workers", None) is None
     if not on_ranks:
         launcher = "none"

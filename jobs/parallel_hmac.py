@@ -1,75 +1,9 @@
-"""Cluster a table by hierarchical mode association, at every bandwidth of a ladder."""
+"""Cluster a table by hierarchical mode association, at every bandwidth of a ladder.
 
-from __future__ import annotations
+`mpirun -n 2 python -m mpi4py jobs/parallel_hmac.py ...` does what `mpirun -n 2 parallel-mix hmac ...` does.
+"""
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from parallel_mix.config import CommonOptions, TableOptions, argument, numbers, option, positive
-
-if TYPE_CHECKING:
-    from parallel_mix.backends.base import Backend
-    from parallel_mix.models.hmac_result import HmacSettings
-
-PARALLEL = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions, TableOptions):
-    """Options of `parallel-mix hmac`."""
-
-    input: Path = argument("table: csv, npy, npz, parquet or HDF5")
-    bandwidths: tuple[float, ...] | None = option(
-        None, "rising, in data units, e.g. 0.1,0.2,0.5", read=numbers, metavar="LIST", instead_of=("levels", "range")
-    )
-    levels: int | None = option(None, "or number of bandwidths (default: 20)", read=positive, metavar="N")
-    range: tuple[float, ...] | None = option(
-        None, "between these two, in largest sds of a column (default: 0.1,2)", read=numbers, metavar="LOW,HIGH"
-    )
-    standardize: bool = option(False, "divide each column by its standard deviation first")
-    nested: bool = option(True, "levels are independent of each other", negative="--flat")
-    approach: int = option(2, "1: every step in parallel, 2: every ascent in parallel", read=int, choices=(1, 2))
-    weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
-    data: bool = option(True, "keep no copy of the data in the result", negative="--no-data")
-
-
-def check(options: Options) -> HmacSettings:
-    """What decides the answer; refused in words where it contradicts itself."""
-    from parallel_mix.models.hmac_result import HmacSettings
-
-    return HmacSettings.asked(
-        options.bandwidths, options.levels, options.range, options.standardize, options.nested, options.approach
-    )
-
-
-def run(options: Options) -> None:
-    """Read, fit, write."""
-    from parallel_mix.runs.session import run_on_backend
-
-    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hmac_levels")
-
-
-def work(options: Options, backend: Backend) -> None:
-    """Rank 0's part."""
-    from parallel_mix.models.hmac_levels import fit_hmac
-    from parallel_mix.models.points import measure_frame
-    from parallel_mix.runs.job import Job
-
-    settings = check(options)
-    with Job("hmac", options, backend, options.selection()) as job:
-        table = job.read(options.input)
-        source = job.source(table)
-        frame = measure_frame(source, options.standardize)
-        ladder = settings.ladder(frame.spread)
-        if options.dry_run:
-            job.progress.say(f"Would cluster at {len(ladder)} bandwidths from {ladder[0]:g} to {ladder[-1]:g}.")
-            return
-        result = fit_hmac(source, settings, backend, job.start(asdict(settings)), frame)
-        job.write(result.as_tree(), table, options.data)
-
+from parallel_mix.cli import main_of
 
 if __name__ == "__main__":
-    from parallel_mix.cli import main_of
-
     main_of("hmac")

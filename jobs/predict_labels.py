@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parallel_mix.config import CommonOptions, TableOptions, argument, integer, option
+from parallel_mix.errors import ParallelMixError
 from parallel_mix.families import commands_with, family_of
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
-
-PARALLEL = True
+    from parallel_mix.registry import Family
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,20 +25,23 @@ class Options(CommonOptions, TableOptions):
     level: int | None = option(None, "level; default: the one its labels show", read=integer, metavar="N")
 
 
-def run(options: Options) -> None:
-    """Read, climb, write."""
-    from parallel_mix.runs.session import run_on_backend
+def needs(options: Options) -> str:
+    """The module that every rank loads: the one that the family of the result names."""
+    with contextlib.suppress(ParallelMixError):  # rank 0 tells what is wrong
+        return str(_family_of(options).part("predictions").NEEDS)
+    return "parallel_mix.runs.job"
 
-    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.models.hmac_prediction")
 
-
-def work(options: Options, backend: Backend) -> None:
-    """Rank 0's part."""
+def work(options: Options, _: None, backend: Backend) -> None:
+    """What rank 0 does: the work of the result's family."""
     from parallel_mix.store.results import making_sense_of
 
     with making_sense_of(options.model):
-        family = family_of(options.model, "predictions", f": predict takes those of {commands_with('predictions')}.")
-        family.part("predictions").predict(options, backend)
+        _family_of(options).part("predictions").predict(options, backend)
+
+
+def _family_of(options: Options) -> Family:
+    return family_of(options.model, "predictions", f": predict takes those of {commands_with('predictions')}.")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from parallel_mix.errors import InputError
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
 
-PARALLEL = True
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CommonOptions):
@@ -43,10 +41,10 @@ def run(options: Options) -> None:
     if options.list:
         sys.stdout.write(listing(options.data))
         return
-    run_on_backend(options, lambda backend: work(options, backend), "parallel_mix.evaluate.crossval")
+    run_on_backend(options, lambda backend: work(options, None, backend), "parallel_mix.evaluate.crossval")
 
 
-def work(options: Options, backend: Backend) -> None:
+def work(options: Options, _: None, backend: Backend) -> None:
     """Rank 0's part: data set by data set; results that are there already are used."""
     from parallel_mix.evaluate.paper_tables import SOURCES, paper_table
     from parallel_mix.families.crossval.paper import compare_again, compared, data_at_hand, read_source

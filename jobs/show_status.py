@@ -8,8 +8,6 @@ from pathlib import Path
 
 from parallel_mix.config import argument, option
 
-PARALLEL = False
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

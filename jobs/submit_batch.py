@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from parallel_mix.cluster.batch_script import Resources, site_file
 from parallel_mix.config import argument, option, span
 
-__all__ = ["PARALLEL", "Options", "run", "site_file"]
-PARALLEL = False
+__all__ = ["Options", "run", "site_file"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +29,7 @@ class Options(Resources):
 
 def run(options: Options) -> None:
     """Check every command, then submit them one after the other."""
-    from parallel_mix.cli import job_of, options_of
+    from parallel_mix.cli import call_of, is_parallel, module_of
     from parallel_mix.cluster.batch_script import asks_for, batch_script
     from parallel_mix.cluster.submission import (
         check_inputs,
@@ -45,8 +44,8 @@ def run(options: Options) -> None:
 
     folder = here()
     program = (sys.executable, "-m", "parallel_mix")
-    found = stages(options.words, lambda command: job_of(command).PARALLEL, options.dask_workers)
-    commands = [options_of(stage.words) for stage in found]  # a mistake is better found now than after a night
+    found = stages(options.words, lambda command: is_parallel(module_of(command)), options.dask_workers)
+    commands = [call_of(stage.words).options for stage in found]  # a mistake is better found now than after a night
     scripts = [batch_script(stage, options, program, str(folder)) for stage in found]
     outputs = [getattr(command, "output", None) for command in commands]
     refuse_shared_outputs(options.array, outputs)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from parallel_mix.config import argument, option
 
-PARALLEL = False
 ENDINGS = (".txt", ".md", ".tex", ".csv")
 
 

@@ -10,22 +10,18 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from parallel_mix import __version__
+from parallel_mix import __version__, registry
 from parallel_mix.config import add_options, gather
 from parallel_mix.errors import InputError, ParallelMixError, TaskError
+from parallel_mix.registry import Command
 
-COMMANDS = {
-    "hmac": ("parallel_hmac", "cluster by hierarchical mode association"),
-    "distances": ("distance_matrix", "distances between all pairs of rows, to a file"),
-    "cluster": ("cluster_distances", "cluster by distances alone"),
-    "hlm fit": ("fit_hlm", "fit a classifier over distances"),
-    "hlm update": ("update_hlm", "let a classifier over distances grow"),
-    "crossval": ("cross_validate", "compare classifiers by cross-validation"),
+GENERAL = {
     "table": ("tabulate_errors", "print the errors of comparisons"),
     "paper": ("reproduce_table", "make a paper's table of errors again"),
-    "predict": ("predict_labels", "give new points the clusters of a result"),
+    "predict": ("predict_labels", "give new points the clusters or classes of a result"),
     "info": ("describe_result", "say what is in a result or a table"),
     "plot": ("plot_result", "draw the pictures of a result"),
     "export": ("export_labels", "write the labels of a result as csv"),
@@ -35,6 +31,47 @@ COMMANDS = {
     "doctor": ("check_setup", "find out what is wrong with a set-up"),
     "status": ("show_status", "say how far runs are"),
 }
+"""Commands that are no family's: the program in `jobs`, and what it does, in a line."""
+
+
+def commands() -> dict[str, Command]:
+    """All commands by name, those of families first."""
+    general = {name: Command(name, f"parallel_mix.jobs.{file}", text) for name, (file, text) in GENERAL.items()}
+    return registry.commands() | general
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command with what it was asked for.
+
+    The module of a command has a class `Options` and may have `decide(options)`: what decides the answer, refused in
+    words where options contradict each other. It has either `work(options, decided, backend)`, which runs on a backend
+    while all ranks load the module it `NEEDS` (or `needs(options)`); or `run(options)`, which one process does, unless
+    it says `EVERY_RANK`.
+    """
+
+    command: str
+    module: Any
+    options: Any
+    decided: Any
+
+    def run(self) -> None:
+        """Do it; under mpirun what needs no backend is done by one process."""
+        module, options = self.module, self.options
+        if not is_parallel(module) and not speaks():
+            return
+        if hasattr(module, "run"):
+            module.run(options)
+            return
+        from parallel_mix.runs.session import run_on_backend
+
+        needs = module.needs(options) if hasattr(module, "needs") else module.NEEDS
+        run_on_backend(options, lambda backend: module.work(options, self.decided, backend), needs)
+
+
+def is_parallel(module: Any) -> bool:
+    """Whether a command runs on a backend, or on every rank, and keeps checkpoints."""
+    return hasattr(module, "work") or getattr(module, "EVERY_RANK", False)
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,52 +132,49 @@ def speaks() -> bool:
 
 
 def _dispatch(words: list[str]) -> None:
-    parser = _top_parser()
-    if not words or command_of(words) not in COMMANDS:
-        parser.parse_args(words or ["--help"])
-        raise InputError(f"No command given: use one of {', '.join(COMMANDS)}.")
-    job = job_of(command_of(words))
-    if not job.PARALLEL and not speaks():
-        return  # under mpirun one process does it
-    job.run(options_of(words))
+    known = commands()
+    if not words or command_of(words) not in known:
+        _top_parser().parse_args(words or ["--help"])
+        raise InputError(f"No command given: use one of {', '.join(known)}.")
+    call_of(words).run()
 
 
 def command_of(words: Sequence[str]) -> str:
     """The command that words begin with: one word or two."""
-    return " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
+    return " ".join(words[:2]) if " ".join(words[:2]) in commands() else words[0]
 
 
-def job_of(command: str) -> Any:
+def module_of(command: str) -> Any:
     """The module of a command; of the first of those that begin with a word."""
-    command = next((name for name in COMMANDS if name == command or name.startswith(f"{command} ")), command)
-    if command not in COMMANDS:
-        raise InputError(f"There is no command {command!r}: use one of {', '.join(COMMANDS)}.")
-    return importlib.import_module(f"parallel_mix.jobs.{COMMANDS[command][0]}")
+    known = commands()
+    command = next((name for name in known if name == command or name.startswith(f"{command} ")), command)
+    if command not in known:
+        raise InputError(f"There is no command {command!r}: use one of {', '.join(known)}.")
+    return importlib.import_module(known[command].module)
 
 
-def options_of(words: Sequence[str]) -> Any:
-    """The options that a command line gives its job."""
+def call_of(words: Sequence[str]) -> Call:
+    """What a command line asks for, checked as far as it can be without a look at files."""
     command = command_of(words)
-    job = job_of(command)
+    module = module_of(command)
     words = [command, *words[len(command.split()) :]]
-    own = Parser(prog=f"parallel-mix {command}", description=job.__doc__, allow_abbrev=False)
-    add_options(own, job.Options)
+    own = Parser(prog=f"parallel-mix {command}", description=module.__doc__, allow_abbrev=False)
+    add_options(own, module.Options)
     try:
         flags = vars(own.parse_args(_joined_range(list(words[1:]))))
     except InputError as error:
-        if "words" in job.Options.__dataclass_fields__ and "--" not in words:
+        if "words" in module.Options.__dataclass_fields__ and "--" not in words:
             raise InputError(f"{error} A command and its words come after `--`.") from None
         raise
-    if not flags.get("config") and hasattr(job, "site_file") and (path := job.site_file()):
+    if not flags.get("config") and hasattr(module, "site_file") and (path := module.site_file()):
         flags["config"] = path
-    options = gather(job.Options, flags)
-    if hasattr(job, "check"):
-        job.check(options)
-    return options
+    options = gather(module.Options, flags)
+    return Call(command, module, options, module.decide(options) if hasattr(module, "decide") else None)
 
 
 def _top_parser() -> Parser:
-    listing = "\n".join(f"  {name:<10}{text}" for name, (_, text) in COMMANDS.items())
+    known = commands()
+    listing = "\n".join(f"  {name:<10} {command.summary}" for name, command in known.items())
     parser = Parser(
         prog="parallel-mix",
         description=f"Clustering and mixture models as distributed jobs.\n\ncommands:\n{listing}",
@@ -149,5 +183,5 @@ def _top_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"parallel-mix {__version__}")
-    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    parser.add_argument("command", choices=known, metavar="COMMAND")
     return parser

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from parallel_mix.kernels.signatures import Signatures
+from parallel_mix.kernels.metrics.signatures import Signatures
 from parallel_mix.store.checksums import Checksums
 
 BIN = Path(sys.executable).parent

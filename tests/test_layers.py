@@ -20,7 +20,7 @@ ROOMS = {
     "cluster": {"cluster", "backends", "store"},
     "families": {"families", "runs", "plots", "evaluate", "backends", "models", "store", "kernels"},
 }
-EVERYWHERE = {"compile_notice", "errors", "extras", "progress", "config", "__version__"}
+EVERYWHERE = {"compile_notice", "errors", "extras", "progress", "config", "registry", "__version__"}
 ONLY_IN = {
     "mpi4py": "backends",
     "dask": "backends",

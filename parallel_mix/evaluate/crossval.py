@@ -17,13 +17,14 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.evaluate.data import ANYTHING, CONVERSIONS, KINDS, RowsRecipe
-from parallel_mix.evaluate.methods import Method, check_kinds, method_named, with_grid
+from parallel_mix.evaluate.data import CONVERSIONS, KINDS, RowsRecipe
+from parallel_mix.evaluate.methods import check_kinds, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Protocol, check_protocol, partition_of
 from parallel_mix.evaluate.tables import table_of, told_apart, written
 from parallel_mix.evaluate.units import ExamRecipe, Task, Told, examine
-from parallel_mix.models.pairwise import is_known
-from parallel_mix.models.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.core.methods import ANYTHING, Method
+from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.distances.pairwise import is_known
 
 Ints = np.ndarray
 FEW_ROWS = 600

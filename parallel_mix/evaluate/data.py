@@ -9,22 +9,21 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import InputError
-from parallel_mix.kernels.category_distances import ClassProbabilities
-from parallel_mix.models.squares import Square
+from parallel_mix.kernels.metrics.category_distances import ClassProbabilities
+from parallel_mix.models.core.methods import ANYTHING, EITHER
+from parallel_mix.models.core.sources import MatrixSource
 
 Ints = np.ndarray
 LEAST_SIMILARITY = 1e-3
 CONVERSIONS = ("bound", "inverse")
 KINDS = ("distances", "similarities", "vectors")
-ANYTHING, EITHER = "anything", "distances or similarities"
-"""What classifiers take that are content with rows as they are, or with a matrix of either kind: they learn which."""
 
 
 @dataclass(frozen=True)
 class RowsRecipe:
     """What a worker needs: the matrix (or table), what it is, the classes, and how one kind is made of the other."""
 
-    matrix: Square | Any
+    matrix: MatrixSource | Any
     kind: str
     y: Ints  # numbers of classes
     names: tuple[Any, ...]  # what they stand for

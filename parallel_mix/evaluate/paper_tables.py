@@ -9,7 +9,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from parallel_mix.errors import InputError
-from parallel_mix.evaluate.methods import LOCAL_NEIGHBOURS, METHODS, NEIGHBOURS, Method, with_grid
+from parallel_mix.evaluate.methods import known_methods, with_grid
+from parallel_mix.models.core.methods import Method
+from parallel_mix.models.similarity.methods import LOCAL_NEIGHBOURS, NEIGHBOURS
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class PaperTable:
 
     def methods(self) -> list[Method]:
         """Its classifiers, with its settings to choose from."""
-        found = [METHODS[name] for name in self.cells]
+        known = known_methods()
+        found = [known[name] for name in self.cells]
         if not self.local:  # local SDA as Chen et al. (2009) have it
             chen = {"n_neighbors": list(NEIGHBOURS), "fallback": "knn"}
             return [with_grid(method, chen) if method.name == "sda" else method for method in found]
@@ -157,6 +160,7 @@ def beside(
     table: PaperTable, ours: Mapping[tuple[str, str], tuple[float, float]], marked: Container[tuple[str, str]]
 ) -> str:
     """Markdown: ours (in bold what is `marked`), the paper's, and the difference in the paper's sds."""
+    titles = {name: method.title for name, method in known_methods().items()}
     lines = ["| classifier | data | ours | paper | difference, sds |", "|---|---|---|---|---|"]
     for name, row in table.cells.items():
         for data, (mean, sd) in row.items():
@@ -166,7 +170,7 @@ def beside(
             apart = (found - mean) / sd
             text = f"{found:.2f} ({spread:.2f})"
             lines.append(
-                f"| {METHODS[name].title} | {data} | {f'**{text}**' if (name, data) in marked else text} | "
+                f"| {titles[name]} | {data} | {f'**{text}**' if (name, data) in marked else text} | "
                 f"{mean:.2f} ({sd:.2f}) | {apart:+.2f}{' !' if abs(apart) > 1 else ''} |"
             )
     return "\n".join(lines) + "\n"

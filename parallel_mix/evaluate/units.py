@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.evaluate.data import EITHER, RowsData, RowsRecipe
-from parallel_mix.evaluate.methods import Method, Setting
+from parallel_mix.evaluate.data import RowsData, RowsRecipe
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, partition_of
+from parallel_mix.models.core.methods import EITHER, Method, Setting
 
 Ints = np.ndarray
 
@@ -47,7 +47,7 @@ class Exam:
         """Load compiled code, and make the kinds of matrices, once: before processes are forked from this one."""
         few = np.concatenate([np.flatnonzero(self.rows.y == k)[:3] for k in range(2)])
         for method in self.methods:
-            if method.where.startswith("parallel_mix."):
+            if method.where.startswith("parallel_mix"):
                 with contextlib.suppress(Exception):  # whatever it is will be told of the fold that it concerns
                     list(predictions(self.rows, method, method.settings[:2], few, few[:2]))
 

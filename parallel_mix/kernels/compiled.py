@@ -30,10 +30,10 @@ SAID_FOR = 30.0
 
 
 def digest_of(folder: Path) -> str:
-    """A short digest of the Python files of a folder."""
+    """A short digest of the Python files below a folder."""
     text = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(folder.rglob("*.py")):
+        text.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return text.hexdigest()[:16]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parallel_mix.models.hmac_result import HmacResult
+from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.plots.figures import new_figure, tidy
 from parallel_mix.plots.palette import GREY, Styles
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parallel_mix.models.hmac_result import HmacResult
+from parallel_mix.models.hmac.result import HmacResult
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195", "#A08A00")
 """Okabe and Ito's colours, black and yellow replaced by darker ones that show on white."""

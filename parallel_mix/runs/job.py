@@ -16,15 +16,14 @@ from parallel_mix.backends.threads import available_cores
 from parallel_mix.backends.usage import Usage, since
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError, Stopped, SupersededError, TaskError, UnknownNameError
-from parallel_mix.models.points import ArraySource, RowSource
-from parallel_mix.models.squares import HeldSquare, MeanOfBoth, Square
+from parallel_mix.models.core.sources import HeldMatrix, HeldRows, MatrixSource, MeanOfBoth, RowSource
 from parallel_mix.progress import Progress, clock, plural
 from parallel_mix.runs.efficiency import LONG_ENOUGH, Efficiency
 from parallel_mix.runs.record import run_record
 from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
 from parallel_mix.store.columns import used
-from parallel_mix.store.hdf5_tables import FileSource, write_table
+from parallel_mix.store.hdf5_tables import StoredRows, write_table
 from parallel_mix.store.results import data_tree, write_result
 from parallel_mix.store.stored_matrix import (
     StoredMatrix,
@@ -151,22 +150,22 @@ class Job:
         by_file = self.backend.name == "mpi" and self.backend.size > 1
         in_hdf5 = table.dataset is not None
         if not (by_file or (in_hdf5 and self.backend.name == "dask")) or self.options.dry_run:
-            return ArraySource(table.X, table.w)
+            return HeldRows(table.X, table.w)
         if table.dataset is not None:
             weights = table.weights_dataset
-            return FileSource.of(table.path, table.dataset, weights, table.X.shape)
+            return StoredRows.of(table.path, table.dataset, weights, table.X.shape)
         staged = self.output.with_name(f".{self.output.name}.{name}.h5")
         self._staged.append(staged)
         write_table(staged, Table(table.X, table.path, w=table.w))
-        return FileSource.of(staged, "X", "w" if table.w is not None else None, table.X.shape)
+        return StoredRows.of(staged, "X", "w" if table.w is not None else None, table.X.shape)
 
-    def square(self, table: Table, symmetrize: bool = False) -> Square:
+    def square(self, table: Table, symmetrize: bool = False) -> MatrixSource:
         """How workers reach a square matrix: in memory or in an HDF5 file."""
         matrix = table.matrix
         if not isinstance(matrix, StoredMatrix):
             rows = self.source(replace(table, X=matrix), "matrix")
             matrix = (
-                StoredMatrix.of(Path(rows.path), rows.dataset) if isinstance(rows, FileSource) else HeldSquare(matrix)
+                StoredMatrix.of(Path(rows.path), rows.dataset) if isinstance(rows, StoredRows) else HeldMatrix(matrix)
             )
         return MeanOfBoth(matrix) if symmetrize else matrix
 

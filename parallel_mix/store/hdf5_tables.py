@@ -135,7 +135,7 @@ def put_table(group: Any, table: Table) -> None:
 
 
 @dataclass(frozen=True)
-class FileSource:
+class StoredRows:
     """Rows of an HDF5 file that every worker opens for itself."""
 
     path: str
@@ -145,7 +145,7 @@ class FileSource:
     stamp: tuple[int, int]  # size and time of the last change
 
     @classmethod
-    def of(cls, path: Path, dataset: str, weights_dataset: str | None, shape: tuple[int, int]) -> FileSource:
+    def of(cls, path: Path, dataset: str, weights_dataset: str | None, shape: tuple[int, int]) -> StoredRows:
         """Rows of the file as it is now."""
         return cls(str(path.absolute()), dataset, weights_dataset, shape, stamp_of(path))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from parallel_mix.cli import COMMANDS
+from parallel_mix.cli import commands
 from parallel_mix.cluster import run_status
 from parallel_mix.cluster.run_status import find, gather, line
 from parallel_mix.cluster.submission import stages, warn_of_local_folders
@@ -108,7 +108,7 @@ def test_stages() -> None:
     assert [(s.words, s.keeps) for s in found] == [(("convert", "a"), False), (("hmac", "b"), True)]
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("command", sorted(commands()))
 def test_help(command: str) -> None:
     done = parallel_mix(*command.split(), "--help")
     assert done.returncode == 0, done.stderr

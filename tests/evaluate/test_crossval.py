@@ -21,15 +21,15 @@ from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
 from parallel_mix.evaluate.crossval import compare
 from parallel_mix.evaluate.data import RowsRecipe, distances_of, similarities_of
-from parallel_mix.evaluate.methods import METHODS, method_named, with_grid
+from parallel_mix.evaluate.methods import known_methods, method_named, with_grid
 from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, beside, paper_table
 from parallel_mix.evaluate.partitions import WHOLE, partition_of
 from parallel_mix.evaluate.significance import not_worse, probability_not_worse
 from parallel_mix.evaluate.tables import FORMATS, table_of, written
 from parallel_mix.evaluate.units import ExamRecipe
-from parallel_mix.kernels.spectrum import definite
-from parallel_mix.models.neighbour_classifiers import VectorKNNClassifier
-from parallel_mix.models.pairwise import pairwise
+from parallel_mix.kernels.similarity.spectrum import definite
+from parallel_mix.models.distances.pairwise import pairwise
+from parallel_mix.models.similarity.neighbour_classifiers import VectorKNNClassifier
 from tests.conftest import blobs
 
 X = blobs(120, 3, 4)
@@ -89,7 +89,7 @@ def test_nested_cross_validation_is_the_bare_loop() -> None:
     cases = {
         "knn": (
             KNNClassifier,
-            [{"n_neighbors": k} for k in METHODS["knn"].grid["n_neighbors"]],
+            [{"n_neighbors": k} for k in known_methods()["knn"].grid["n_neighbors"]],
             lambda r, c: S[np.ix_(r, c)],
         ),
         "svm-rbf": (
@@ -137,7 +137,7 @@ def test_errors_in_folds_are_those_of_a_grid_search() -> None:
 def test_any_backend_and_any_order_of_tasks() -> None:
     recipe = ExamRecipe(
         RowsRecipe(D, "distances", NUMBERS, ("a", "b", "c")),
-        (METHODS["knn"], METHODS["sda"], METHODS["hlm-agg"]),
+        (known_methods()["knn"], known_methods()["sda"], known_methods()["hlm-agg"]),
         SHORT,
     )
     results = []
@@ -233,7 +233,7 @@ def test_what_is_random_within_is_seeded() -> None:
 
 
 def test_a_grid_keeps_its_order_and_takes_single_values() -> None:
-    assert list(with_grid(METHODS["svm-knn-clip"], {"n_neighbors": [2]}).grid) == ["n_neighbors", "C"]
+    assert list(with_grid(known_methods()["svm-knn-clip"], {"n_neighbors": [2]}).grid) == ["n_neighbors", "C"]
     costs = np.array([[0.0, 1.0, 1.0], [5.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
     found = crossval(
         [("sda-bayesian", {"costs": costs, "n_neighbors": [8, 16]}), ("svm-clip", {"change": "flip"})], D, Y, SHORT
@@ -334,13 +334,13 @@ def test_no_format() -> None:
 
 
 def test_grids() -> None:
-    assert len(METHODS["svm-features-rbf"].settings) == 63
-    assert METHODS["hlm-kernel"].settings == [{}]
-    changed = with_grid(METHODS["svm-clip"], {"C": [1.0, 2.0], "change": "flip"})
+    assert len(known_methods()["svm-features-rbf"].settings) == 63
+    assert known_methods()["hlm-kernel"].settings == [{}]
+    changed = with_grid(known_methods()["svm-clip"], {"C": [1.0, 2.0], "change": "flip"})
     assert changed.settings == [{"C": 1.0}, {"C": 2.0}]
     assert changed.make().change == "flip"
     assert method_named("sklearn.tree:DecisionTreeClassifier").title == "DecisionTreeClassifier"
-    for method in METHODS.values():
+    for method in known_methods().values():
         method.make().set_params(**method.settings[0])
 
 
@@ -348,7 +348,7 @@ def test_the_papers_tables_are_whole() -> None:
     assert {len(table.cells) for table in TABLES.values()} == {6, 9, 2}
     for table in TABLES.values():
         assert set(table.data) <= set(SOURCES)
-        assert set(table.cells) <= set(METHODS)
+        assert set(table.cells) <= set(known_methods())
         assert [method.name for method in table.methods()] == list(table.cells)
         for method in table.methods():
             if table.local and "n_neighbors" in method.grid:

@@ -16,7 +16,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import Failure, InputError, TaskError
-from parallel_mix.families.clusters import command as clusters_command
+from parallel_mix.families.clusters import job as clusters_job
 from parallel_mix.runs.job import Job
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Selection, read_table
@@ -255,9 +255,9 @@ def test_a_damaged_chunk_is_a_sentence(large: Path, tmp_path: Path, backend: str
 def test_the_workers_of_a_host_share_a_plain_matrix(
     folder: Path, monkeypatch: pytest.MonkeyPatch, there: float, backend: str, method: str, found: bool | None
 ) -> None:
-    monkeypatch.setattr(clusters_command, "available_memory", lambda: there)
-    monkeypatch.setattr(clusters_command, "available_cores", lambda: 2)
-    job = object.__new__(clusters_command.ClustersJob)
+    monkeypatch.setattr(clusters_job, "available_memory", lambda: there)
+    monkeypatch.setattr(clusters_job, "available_cores", lambda: 2)
+    job = object.__new__(clusters_job.ClustersJob)
     job.options = SimpleNamespace(method=method, clusters=[3], shard=False, symmetrize=False)
     job.job = SimpleNamespace(backend=SimpleNamespace(name=backend, size=2))  # type: ignore[assignment]
     job.groups, job.table = None, read_table(folder / "D.h5", Selection("distances", kind="matrix"))

@@ -99,7 +99,7 @@ def test_a_signal_to_a_waiting_rank_is_acted_on_within_two_seconds(long_table: P
 
 BROKEN = """
 import sys
-from parallel_mix.models import climbing
+from parallel_mix.models.hmac import climbing
 def broken(*arguments, **more):
     raise FloatingPointError("a made-up fault")
 climbing.{name} = broken
@@ -140,20 +140,21 @@ def test_a_failing_task_ends_the_run_and_can_be_run_alone(
 UNSEEN = """
 import sys
 from parallel_mix.runs.job import Job
-from parallel_mix.store.hdf5_tables import FileSource
-Job.source = lambda self, table: FileSource("/nowhere/rows.h5", "X", "w", table.X.shape, (0, 0))
-from parallel_mix.models import hmac_levels
-from parallel_mix.models.points import ArraySource, measure_frame
+from parallel_mix.store.hdf5_tables import StoredRows
+Job.source = lambda self, table: StoredRows("/nowhere/rows.h5", "X", "w", table.X.shape, (0, 0))
+from parallel_mix.models.hmac import levels as hmac_levels
+from parallel_mix.models.core.sources import HeldRows
+from parallel_mix.models.hmac.points import measure_frame
 def fit(source, settings, backend, run, frame):
-    from parallel_mix.models.points import PointsRecipe, Frame
+    from parallel_mix.models.hmac.points import PointsRecipe, Frame
     import numpy as np
     backend.share(PointsRecipe(source, Frame(np.zeros(8), np.ones(8), 1.0)))
-    from parallel_mix.models.climbing import ascend_block
+    from parallel_mix.models.hmac.climbing import ascend_block
     list(backend.map(ascend_block, [1, 2, 3]))
 hmac_levels.fit_hmac = fit
-from parallel_mix.models import points
+from parallel_mix.models.hmac import points
 points.measure_frame = lambda source, standardize: Frame(None, None, 1.0)
-from parallel_mix.models.points import Frame
+from parallel_mix.models.hmac.points import Frame
 from parallel_mix.cli import main
 if __name__ == "__main__":
     main()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from parallel_mix.kernels.classical_scaling import centred_products, scaled_coordinates
+from parallel_mix.kernels.metrics.classical_scaling import centred_products, scaled_coordinates
 from tests.conftest import blobs
 
 

@@ -11,7 +11,7 @@ from tests.conftest import ROOT, environment
 
 CALLER = """
 import numpy as np
-from parallel_mix.kernels.few_classes import medoids_of_few
+from parallel_mix.kernels.mixtures.few_classes import medoids_of_few
 E = np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
 print(medoids_of_few(E, np.ones(3), np.zeros((3, 3), np.int64), 1.0, np.zeros((1, 1), np.int64))[0])
 """
@@ -31,7 +31,7 @@ def test_a_changed_kernel_is_compiled_anew_into_those_that_call_it(tmp_path: Pat
     assert first.stderr.count("Numerical code is being compiled") == 1
     again = run(tmp_path, tmp_path / "cache")
     assert (again.stdout, again.stderr) == (first.stdout, "")
-    callee = tmp_path / "parallel_mix" / "kernels" / "vertex_substitution.py"
+    callee = tmp_path / "parallel_mix" / "kernels" / "medoids" / "vertex_substitution.py"
     text = callee.read_text()
     assert text.count("if least < 0 or total < least:") == 1
     callee.write_text(text.replace("if least < 0 or total < least:", "if least < 0 or total > least:"))

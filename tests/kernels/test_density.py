@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parallel_mix.kernels.density import LEFT_OUT, add_sums, kernel_sums, nearby_kernels, scale_kernels
+from parallel_mix.kernels.density.kernel_sums import LEFT_OUT, add_sums, kernel_sums, nearby_kernels, scale_kernels
 from tests.conftest import blobs
 
 

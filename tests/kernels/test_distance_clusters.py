@@ -10,10 +10,10 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import adjusted_rand_score
 
-from parallel_mix.kernels.generalized_kmeans import alternate, k_center
-from parallel_mix.kernels.small_substitution import substitute_few, table_of
-from parallel_mix.kernels.vertex_substitution import assign, in_steps, only_medoid, steps_of, substitute
-from parallel_mix.kernels.ward_distances import cut_tree, join_all
+from parallel_mix.kernels.medoids.generalized_kmeans import alternate, k_center
+from parallel_mix.kernels.medoids.small_substitution import substitute_few, table_of
+from parallel_mix.kernels.medoids.vertex_substitution import assign, in_steps, only_medoid, steps_of, substitute
+from parallel_mix.kernels.medoids.ward_distances import cut_tree, join_all
 from tests.conftest import blobs
 
 

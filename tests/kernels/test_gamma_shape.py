@@ -7,7 +7,7 @@ import pytest
 from scipy.special import digamma
 from scipy.stats import gamma
 
-from parallel_mix.kernels.gamma_shape import LARGEST_SHAPE, solve_shape, spread_of_logs, whole_dimension
+from parallel_mix.kernels.mixtures.gamma_shape import LARGEST_SHAPE, solve_shape, spread_of_logs, whole_dimension
 
 
 @pytest.mark.parametrize("s", [1e-3, 0.2, 0.5, 1.0, 3.0, 50.0, 9_999.0])

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import gamma, multivariate_normal
 
-from parallel_mix.kernels.hlm_mixture import (
+from parallel_mix.kernels.mixtures.hlm_mixture import (
     ClusterSums,
     estimate,
     kernel_parameters,

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from parallel_mix.kernels import modal_em
-from parallel_mix.kernels.ascents import Ascents
-from parallel_mix.kernels.density import Array, ScaledKernels, kernel_sums, scale_kernels, unpack_moments
-from parallel_mix.kernels.known_modes import keep_mode, least_eigenvalue, mode_ahead, no_modes
-from parallel_mix.kernels.locality import neighbours
-from parallel_mix.kernels.modal_em import ascend
-from parallel_mix.kernels.mode_merging import merge_ends
-from parallel_mix.kernels.near_sums import all_near, covariance_of, exponentials, find_near, room_for, weigh
-from parallel_mix.kernels.newton_finish import curvature, eigen, factored
+from parallel_mix.kernels.density import modal_em
+from parallel_mix.kernels.density.ascents import Ascents
+from parallel_mix.kernels.density.kernel_sums import Array, ScaledKernels, kernel_sums, scale_kernels, unpack_moments
+from parallel_mix.kernels.density.known_modes import keep_mode, least_eigenvalue, mode_ahead, no_modes
+from parallel_mix.kernels.density.locality import neighbours
+from parallel_mix.kernels.density.modal_em import ascend
+from parallel_mix.kernels.density.mode_merging import merge_ends
+from parallel_mix.kernels.density.near_sums import all_near, covariance_of, exponentials, find_near, room_for, weigh
+from parallel_mix.kernels.density.newton_finish import curvature, eigen, factored
 from tests.conftest import blobs
 
 
@@ -102,7 +102,7 @@ def test_an_ascent_can_be_left_and_taken_up_again() -> None:
 
 
 def test_the_limit_of_iterations_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parallel_mix.kernels.ascents.MAX_ITERATIONS", 3)
+    monkeypatch.setattr("parallel_mix.kernels.density.ascents.MAX_ITERATIONS", 3)
     X = blobs(100, 2)
     ascents = ascend(Ascents.begin(X, np.full(100, -np.log(100))), kernels_of(X, 1.0))
     assert ascents.iterations.max() == 3

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from parallel_mix.kernels.category_distances import ClassProbabilities
-from parallel_mix.kernels.signatures import SignatureMetric, Signatures
+from parallel_mix.kernels.metrics.category_distances import ClassProbabilities
+from parallel_mix.kernels.metrics.signatures import SignatureMetric, Signatures
 from tests.conftest import signatures
 
 

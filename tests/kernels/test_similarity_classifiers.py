@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 from sklearn.svm import SVC
 
-from parallel_mix.kernels.dirichlet import dirichlet_prior
-from parallel_mix.kernels.local_similarity import (
+from parallel_mix.kernels.similarity.dirichlet import dirichlet_prior
+from parallel_mix.kernels.similarity.local_similarity import (
     bins_of,
     centroids_of,
     exponential_pmfs,
@@ -18,11 +18,11 @@ from parallel_mix.kernels.local_similarity import (
     similarity_values,
     solve_lambdas,
 )
-from parallel_mix.kernels.nearest_neighbours import first_largest, most_similar, votes
-from parallel_mix.kernels.neighbour_weights import affinities, interpolation_weights, regression_weights
-from parallel_mix.kernels.potential_svm import box_lasso, standardized
-from parallel_mix.kernels.spectrum import CHANGES, definite
-from parallel_mix.kernels.support_vectors import told_by_machines
+from parallel_mix.kernels.similarity.nearest_neighbours import first_largest, most_similar, votes
+from parallel_mix.kernels.similarity.neighbour_weights import affinities, interpolation_weights, regression_weights
+from parallel_mix.kernels.similarity.potential_svm import box_lasso, standardized
+from parallel_mix.kernels.similarity.spectrum import CHANGES, definite
+from parallel_mix.kernels.similarity.support_vectors import told_by_machines
 
 R = np.random.default_rng(0)
 

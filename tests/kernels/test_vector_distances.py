@@ -7,7 +7,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import InputError
-from parallel_mix.kernels.vector_distances import BY_PRODUCT, METRICS, VectorMetric, check_directions, vector_metric
+from parallel_mix.kernels.metrics.vector_distances import (
+    BY_PRODUCT,
+    METRICS,
+    VectorMetric,
+    check_directions,
+    vector_metric,
+)
 from tests.conftest import blobs
 
 

@@ -12,10 +12,10 @@ from scipy.special import digamma
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.kernels.few_classes import drawn
-from parallel_mix.models.hlm import HlmData, HlmFit, HlmRecipe, Part, fit_hlm, fit_part, fit_task, stratified_folds
-from parallel_mix.models.hlm_model import KERNEL, HlmSettings
-from parallel_mix.models.squares import HeldSquare
+from parallel_mix.kernels.mixtures.few_classes import drawn
+from parallel_mix.models.core.sources import HeldMatrix
+from parallel_mix.models.hlm.fit import HlmData, HlmFit, HlmRecipe, Part, fit_hlm, fit_part, fit_task, stratified_folds
+from parallel_mix.models.hlm.model import KERNEL, HlmSettings
 from tests.conftest import blobs
 
 X = blobs(240, 4, 6, seed=3)
@@ -26,7 +26,7 @@ D = cdist(X, X)
 
 def fit(D: np.ndarray, y: np.ndarray, *counts: int, w: np.ndarray | None = None, **more: object) -> HlmFit:
     with SerialBackend(1) as backend:
-        return fit_hlm(HeldSquare(D), y, HlmSettings(counts, **more), backend, w=w)  # type: ignore[arg-type]
+        return fit_hlm(HeldMatrix(D), y, HlmSettings(counts, **more), backend, w=w)  # type: ignore[arg-type]
 
 
 def plain_kernel_hlm(D: np.ndarray, y: np.ndarray, new: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ def test_classes_in_one_call_are_the_classes_one_by_one(kind: type) -> None:
     D = (cdist(points, points) + np.triu(r.random((150, 150)) < 0.1)).astype(kind)
     y = np.concatenate([np.zeros(90), np.full(40, 1), np.full(15, 3), np.full(4, 4), [5]]).astype(int)
     for w in (None, r.integers(0, 3, 150) * r.random(150)):
-        data = HlmData(HlmRecipe(HeldSquare(D), y, 7, w, r.integers(0, 3, 150)))
+        data = HlmData(HlmRecipe(HeldMatrix(D), y, 7, w, r.integers(0, 3, 150)))
         parts = [Part(fold, number, settings.components) for fold in (0, 2, -1) for number in range(7)]
         for one, part in zip(fit_task(data, parts, settings), parts, strict=True):
             expected = fit_part(data, part, settings)
@@ -185,7 +185,7 @@ def test_classes_in_one_call_are_the_classes_one_by_one(kind: type) -> None:
 def test_a_number_of_components_is_fitted_alike_alone_and_among_others() -> None:
     r = np.random.default_rng(0)
     even = cdist(*2 * [r.random((120, 2))])
-    data = HlmData(HlmRecipe(HeldSquare(even), np.arange(120) % 2, 2, None, np.full(120, -2)))
+    data = HlmData(HlmRecipe(HeldMatrix(even), np.arange(120) % 2, 2, None, np.full(120, -2)))
 
     def medoids(counts: tuple[int, ...], seed: int = 0) -> np.ndarray:
         table = fit_part(data, Part(-1, 1, counts), HlmSettings(counts, restarts=1, seed=seed))["clusters"]

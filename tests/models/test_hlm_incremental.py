@@ -10,13 +10,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels.density import Array
-from parallel_mix.kernels.hlm_mixture import ClusterSums, estimate
-from parallel_mix.models import hlm_incremental
-from parallel_mix.models.hlm import fit_hlm
-from parallel_mix.models.hlm_incremental import Past, joined_models, regrouped_model
-from parallel_mix.models.hlm_model import HlmModel, HlmSettings
-from parallel_mix.models.squares import HeldSquare
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.mixtures.hlm_mixture import ClusterSums, estimate
+from parallel_mix.models.core.sources import HeldMatrix
+from parallel_mix.models.hlm import incremental as hlm_incremental
+from parallel_mix.models.hlm.fit import fit_hlm
+from parallel_mix.models.hlm.incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm.model import HlmModel, HlmSettings
 from tests.conftest import blobs
 
 X = blobs(400, 4, 6, seed=3)
@@ -28,7 +28,7 @@ OLD, NEW = np.arange(250), np.arange(250, 400)
 
 def fit(rows: np.ndarray, y: np.ndarray, settings: HlmSettings, classes: int = 0) -> HlmModel:
     with SerialBackend(1) as backend:
-        return fit_hlm(HeldSquare(D[np.ix_(rows, rows)]), y, settings, backend, classes=classes).model
+        return fit_hlm(HeldMatrix(D[np.ix_(rows, rows)]), y, settings, backend, classes=classes).model
 
 
 @pytest.mark.parametrize("shape", ["common", "class", "grouped"])
@@ -140,8 +140,8 @@ def test_a_number_of_components_counts_once_though_it_is_given_twice() -> None:
 def test_rows_without_weight_are_rows_without_a_class() -> None:
     w = np.where(np.arange(400) % 7 == 0, 0.0, 1.0)
     with SerialBackend(1) as backend:
-        weighted = fit_hlm(HeldSquare(D), Y, HlmSettings((3,)), backend, w=w).model
-        without = fit_hlm(HeldSquare(D), np.where(w > 0, Y, -1), HlmSettings((3,)), backend, w=np.ones(400)).model
+        weighted = fit_hlm(HeldMatrix(D), Y, HlmSettings((3,)), backend, w=w).model
+        without = fit_hlm(HeldMatrix(D), np.where(w > 0, Y, -1), HlmSettings((3,)), backend, w=np.ones(400)).model
     np.testing.assert_array_equal(weighted.centroids, without.centroids)
     np.testing.assert_allclose(weighted.b, without.b)
     np.testing.assert_allclose(weighted.prior, without.prior)
@@ -154,7 +154,7 @@ def test_classes_in_one_call_are_the_classes_step_by_step(monkeypatch: pytest.Mo
     grown = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD]).extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
     with SerialBackend(1) as backend:
         model, past, _ = regrouped_model(grown, first, 5, 4, settings, backend, reassign=reassign)
-        monkeypatch.setattr("parallel_mix.models.hlm_incremental.FEW", 0)
+        monkeypatch.setattr("parallel_mix.models.hlm.incremental.FEW", 0)
         other, kept, _ = regrouped_model(grown, first, 5, 4, settings, backend, reassign=reassign)
     for name in ("centroids", "b", "estimated", "weights", "spare"):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))

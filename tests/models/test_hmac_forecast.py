@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hmac_levels import fit_hmac
-from parallel_mix.models.hmac_result import HmacSettings
-from parallel_mix.models.points import ArraySource
-from parallel_mix.models.run import HowFar, QuietRun
+from parallel_mix.models.core.run import HowFar, QuietRun
+from parallel_mix.models.core.sources import HeldRows
+from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.result import HmacSettings
 from tests.conftest import blobs
 
 
@@ -33,7 +33,7 @@ class Noted(QuietRun):
 def test_after_a_tenth_of_the_work_all_of_it_is_known_roughly(n: int, d: int, approach: int) -> None:
     run = Noted()
     with SerialBackend(threads=1) as backend:
-        fit_hmac(ArraySource(blobs(n, d, 9)), HmacSettings(approach=approach), backend, run)
+        fit_hmac(HeldRows(blobs(n, d, 9)), HmacSettings(approach=approach), backend, run)
     done, total = np.array(run.notes).T
     assert (np.diff(done) >= 0).all()
     assert (total >= done).all()
@@ -46,7 +46,7 @@ def test_work_is_what_ascents_take_and_not_how_many_they_are() -> None:
     """At the first level each row is a mode and stays; at the second it climbs for some dozen steps."""
     run = Noted()
     with SerialBackend(threads=1) as backend:
-        fit_hmac(ArraySource(blobs(2_000, 3, 9)), HmacSettings(bandwidths=(1e-3, 0.8)), backend, run)
+        fit_hmac(HeldRows(blobs(2_000, 3, 9)), HmacSettings(bandwidths=(1e-3, 0.8)), backend, run)
     done = np.array(run.notes)[:, 0]
     first = done[np.array(run.levels) == 1].max()
     assert first < 0.2 * done[-1]

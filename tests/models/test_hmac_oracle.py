@@ -11,9 +11,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.hmac_levels import fit_hmac
-from parallel_mix.models.hmac_result import HmacResult, HmacSettings
-from parallel_mix.models.points import ArraySource
+from parallel_mix.models.core.sources import HeldRows
+from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.result import HmacResult, HmacSettings
 from tests.conftest import blobs
 
 FEW_LEVELS = {"levels": 8, "range": (0.15, 1.5)}
@@ -73,7 +73,7 @@ DATA: dict[str, Callable[[], np.ndarray]] = {
 
 def fit(X: np.ndarray, backend: Backend | None = None, w: np.ndarray | None = None, **settings: object) -> HmacResult:
     with backend or SerialBackend(threads=1) as running:
-        return fit_hmac(ArraySource(np.asarray(X, dtype=float), w), HmacSettings(**settings), running)  # type: ignore[arg-type]
+        return fit_hmac(HeldRows(np.asarray(X, dtype=float), w), HmacSettings(**settings), running)  # type: ignore[arg-type]
 
 
 def beyond_boundary(result: HmacResult, level: int) -> np.ndarray:

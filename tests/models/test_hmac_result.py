@@ -11,11 +11,11 @@ from parallel_mix import HMAC
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.models.hmac_levels import fit_hmac
-from parallel_mix.models.hmac_prediction import predict_hmac
-from parallel_mix.models.hmac_result import HmacSettings
-from parallel_mix.models.mode_tree import most_persistent, plateaus
-from parallel_mix.models.points import ArraySource
+from parallel_mix.models.core.sources import HeldRows
+from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.mode_tree import most_persistent, plateaus
+from parallel_mix.models.hmac.prediction import predict_hmac
+from parallel_mix.models.hmac.result import HmacSettings
 from tests.conftest import blobs
 
 X = blobs(500, 3, 5, 2)
@@ -101,9 +101,9 @@ def test_far_points_climb_in_log_space() -> None:
 
 def test_prediction_is_the_same_on_every_backend(backend: Backend) -> None:
     with SerialBackend(1) as alone:
-        result = fit_hmac(ArraySource(X), HmacSettings(levels=6), alone)
-        expected = predict_hmac(result, ArraySource(X), X + 0.3, 3, alone)
-    assert (predict_hmac(result, ArraySource(X), X + 0.3, 3, backend) == expected).all()
+        result = fit_hmac(HeldRows(X), HmacSettings(levels=6), alone)
+        expected = predict_hmac(result, HeldRows(X), X + 0.3, 3, alone)
+    assert (predict_hmac(result, HeldRows(X), X + 0.3, 3, backend) == expected).all()
 
 
 def test_a_level_that_is_not_there(fitted: HMAC) -> None:
@@ -129,7 +129,7 @@ def test_fit_finds_the_clusters_of_an_easy_table() -> None:
 
 
 def test_a_thousandth_of_all_iterations_is_reported_when_the_limit_is_hit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parallel_mix.kernels.ascents.MAX_ITERATIONS", 5)
+    monkeypatch.setattr("parallel_mix.kernels.density.ascents.MAX_ITERATIONS", 5)
     model = HMAC(bandwidths=[1.0, 2.0]).fit(X)
     assert model.levels_[0].capped > 0
     assert any("hit the limit" in line for line in model.result_.summary())

@@ -15,9 +15,9 @@ from scipy.spatial.distance import cdist
 from parallel_mix import pairwise
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError, TaskError
-from parallel_mix.kernels.signatures import Signatures
-from parallel_mix.models.distance_checks import examine
-from parallel_mix.models.tile_layout import Layout, Tiles
+from parallel_mix.kernels.metrics.signatures import Signatures
+from parallel_mix.models.distances.checks import examine
+from parallel_mix.models.distances.tile_layout import Layout, Tiles
 from tests.conftest import blobs, signatures
 
 

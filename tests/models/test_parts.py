@@ -10,8 +10,15 @@ import pytest
 
 from parallel_mix.backends.one_task import OneTask
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.parts import each_of, handfuls, parts_of_state, state_of_parts, work_off_parts, workers_for
-from parallel_mix.models.run import QuietRun, State
+from parallel_mix.models.core.parts import (
+    each_of,
+    handfuls,
+    parts_of_state,
+    state_of_parts,
+    work_off_parts,
+    workers_for,
+)
+from parallel_mix.models.core.run import QuietRun, State
 
 
 class Recipe:

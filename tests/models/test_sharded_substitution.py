@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels.vertex_substitution import steps_of, substitute
-from parallel_mix.models import sharded_substitution as sharded
+from parallel_mix.kernels.medoids.vertex_substitution import steps_of, substitute
+from parallel_mix.models.clusters import sharded_substitution as sharded
 from tests.conftest import blobs
 
 

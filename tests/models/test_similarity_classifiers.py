@@ -25,8 +25,8 @@ from parallel_mix import (
     PotentialSVC,
     SimilaritySVC,
 )
-from parallel_mix.kernels.local_similarity import bins_of, similarity_values
-from parallel_mix.models.neighbour_classifiers import VectorKNNClassifier
+from parallel_mix.kernels.similarity.local_similarity import bins_of, similarity_values
+from parallel_mix.models.similarity.neighbour_classifiers import VectorKNNClassifier
 from tests.conftest import blobs
 
 X = blobs(120, 3, 4)
@@ -197,7 +197,7 @@ def slow_local_sda(x: int, k: int, estimate: str, pairwise: bool, zeta: float) -
             row[z] = -np.inf
             for key, found in local(np.argsort(-row, kind="stable")[:k])[1].items():
                 histories.setdefault(key, []).append(found)
-        from parallel_mix.kernels.dirichlet import dirichlet_prior
+        from parallel_mix.kernels.similarity.dirichlet import dirichlet_prior
 
         for key, found in histories.items():
             pmfs = [exponential(one) if exponential(one) is not None else delta(one) for one in found]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parallel_mix.cli import options_of
+from parallel_mix.cli import call_of
 from parallel_mix.cluster.batch_script import Resources, Stage, batch_script, seconds_before_end
 from parallel_mix.cluster.supervisor import choose_launcher
 from parallel_mix.errors import InputError
@@ -88,7 +88,7 @@ def test_hostile_names_stay_names_in_a_template(
 ) -> None:
     words = words_given(ROOT / "slurm" / f"{name}.sbatch", tmp_path, *given)
     assert words == ["launch", *started]
-    options_of(options_of(words).words)  # both understand what they are given
+    call_of(call_of(words).options.words)  # both understand what they are given
     assert not (tmp_path / "hacked").exists()
 
 

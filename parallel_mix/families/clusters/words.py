@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from parallel_mix.families.clusters.file import read_clusterings
-from parallel_mix.models.pairwise import is_known
+from parallel_mix.models.distances.pairwise import is_known
 from parallel_mix.progress import plural
 from parallel_mix.store.results import read_classes, read_result
 

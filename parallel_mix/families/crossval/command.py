@@ -1,308 +1,68 @@
-"""A job that compares classifiers by cross-validation, and what it writes."""
+"""Compare classifiers by nested cross-validation: random partitions, settings chosen by folds of the training rows."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tomllib
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from parallel_mix.config import CommonOptions, argument, names, number, option, positive
 
-from parallel_mix.errors import InputError, ParallelMixError
-from parallel_mix.evaluate.crossval import Comparison, Marks, compare
-from parallel_mix.evaluate.data import KINDS, RowsRecipe
-from parallel_mix.evaluate.methods import METHODS, Method, check_kinds, method_named, with_grid
-from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
-from parallel_mix.evaluate.units import ExamRecipe, predictions
-from parallel_mix.families.clusters.command import check_distances, tell_asymmetry
-from parallel_mix.families.distances.command import identity_of_function
-from parallel_mix.families.hlm.command import digest_of, numbered
-from parallel_mix.models.squares import HeldSquare
-from parallel_mix.progress import plural
-from parallel_mix.runs.job import Job
-from parallel_mix.store.results import learnt_from_classes, write_tree
-from parallel_mix.store.stored_matrix import holds
-from parallel_mix.store.tables import Selection, Table
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+
+NEEDS = "parallel_mix.evaluate.crossval"
 
 
-def protocol_of(options: Any) -> Protocol:
-    """The protocol that options ask for."""
-    return Protocol(options.partitions, options.test, options.folds, options.stratified, options.seed)
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """Options of `parallel-mix crossval`."""
+
+    input: Path = argument("matrix of distances or similarities, or a table of vectors, with classes")
+    classifiers: tuple[str, ...] = option(
+        None, "names (README has the list), or module:Class of your own", read=names, metavar="LIST", required=True
+    )
+    labels: str = option("y", "dataset or column of the classes; rows without one are left out", metavar="NAME")
+    kind: str | None = option(
+        None, "what the input is; default: distances, else vectors", choices=("distances", "similarities", "vectors")
+    )
+    metric: str | None = option(None, "of categories: distances learnt in each training part", choices=("vdm",))
+    from_similarity: str | None = option(
+        None, "distances made of S: its largest - S, 1/S", choices=("bound", "inverse")
+    )
+    symmetrize: bool = option(False, "take the mean of a matrix there and back")
+    partitions: int = option(20, "random partitions into training and test rows", read=positive, metavar="N")
+    test: float = option(0.2, "the part of test rows", read=number, metavar="SHARE")
+    folds: int = option(10, "of the training rows, to choose settings by", read=positive, metavar="N")
+    stratified: bool = option(False, "divide each class alike")
+    grid: Path | None = option(
+        None, "TOML: settings to choose from, a section each classifier", read=Path, metavar="FILE"
+    )
+    dataset: str | None = option(None, "name of the matrix or table in HDF5 or npz", metavar="NAME")
+    row_names: str | None = option(None, "dataset or column of row names", metavar="NAME")
+    columns: tuple[str, ...] | None = option(
+        None, "of a table: only these columns, by name, counted from 1, or from..to", read=names, metavar="A,B,C..E"
+    )
+    drop: tuple[str, ...] | None = option(None, "of a table: all columns but these", read=names, metavar="A,B,C..E")
 
 
-def methods_of(options: Any) -> tuple[Method, ...]:
-    """The classifiers, with the grids of a file."""
-    found = [method_named(name) for name in dict.fromkeys(options.classifiers)]
-    grids = grids_in(options.grid) if options.grid else {}
-    known = {key: method for method in found for key in (method.name, method.title)}
-    for name in grids:
-        if name not in known:
-            raise InputError(f"{options.grid} has a grid for {name!r}, which is none of the classifiers asked for.")
-    for name, grid in grids.items():
-        place = found.index(known[name])
-        found[place] = with_grid(found[place], grid)
-    return tuple(found)
+def decide(options: Options) -> tuple[Any, Any]:
+    """The classifiers and the protocol; refused in words where options contradict each other."""
+    from parallel_mix.families.crossval.job import check_kind, methods_of, protocol_of
+
+    check_kind(options.kind)
+    return methods_of(options), protocol_of(options)
 
 
-def grids_in(path: Path) -> dict[str, dict[str, Any]]:
-    """Grids by the names of classifiers: [knn] n_neighbors = [1, 3, 5]."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"The grid {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"The grid {path} is no TOML: {error}.") from error
-    if odd := [name for name, grid in content.items() if not isinstance(grid, dict)]:
-        raise InputError(f"{path}: {odd[0]} stands outside of a section: begin with [classifier].")
-    return content
+def work(options: Options, decided: Any, backend: Backend) -> None:
+    """What rank 0 does."""
+    from parallel_mix.families.crossval.job import CrossvalJob, kind_of_input, selection_of
+    from parallel_mix.runs.job import Job
 
-
-def kind_of_input(options: Any) -> str:
-    """What the input is: as the option says, distances where it has some, else vectors."""
-    if options.metric is not None:
-        if options.kind not in (None, "distances"):
-            raise InputError(f"--metric {options.metric} gives distances: leave out --kind {options.kind}.")
-        return "distances"
-    if options.kind is not None:
-        return str(options.kind)
-    return "distances" if holds(options.input, options.dataset or "distances") else "vectors"
-
-
-def selection_of(options: Any, kind: str) -> Selection:
-    """What is read of the input."""
-    is_table = kind == "vectors" or options.metric is not None
-    usual = "X" if is_table else {"distances": "distances", "similarities": "S"}[kind]
-    there = [name for name in (usual, "X") if holds(options.input, name)]
-    dataset = options.dataset or (there or [usual])[0]
-    table = "categories" if options.metric else "numbers" if is_table else "matrix"
-    chosen = (options.columns, options.drop) if is_table else (None, None)
-    return Selection(dataset, None, options.labels, options.row_names, table, *chosen)
-
-
-class CrossvalJob:
-    """One comparison."""
-
-    def __init__(self, job: Job, table: Table, kind: str, methods: tuple[Method, ...], protocol: Protocol) -> None:
-        self.job, self.table, self.kind, self.methods, self.protocol = job, table, kind, methods, protocol
-        options: Any = job.options
-        if table.y is None:
-            raise InputError(f"{table.path} has no classes: name their dataset or column with --labels.")
-        self.learns = getattr(options, "metric", None) is not None
-        self.is_table = kind == "vectors" or self.learns
-        self.names, y = numbered(table)
-        self.classes = digest_of(y)
-        self.known = np.flatnonzero(y >= 0)
-        if len(self.known) < len(y):
-            job.progress.say(f"{plural(len(y) - len(self.known), 'row')} without a class are left out.")
-        self.y = y[self.known]
-        check_protocol(self.y, protocol)
-        self.conversion = self._check_kinds(options.from_similarity)
-        self._warn_of_classes()
-
-    def _check_kinds(self, conversion: str | None) -> str:
-        check_kinds(self.methods, self.kind)
-        options: Any = self.job.options
-        if self.kind == "distances" and not self.learns:
-            check_distances(self.table)
-            self._warn_of_leak()
-        if self.kind == "similarities" and self.table.survey.diagonal == 0:
-            raise InputError(
-                f"All rows of {self.table.path} have the similarity 0 to themselves: these are distances (--kind)."
-            )
-        if self.is_table and options.symmetrize:
-            raise InputError("--symmetrize is for a matrix, and the input is a table (--kind).")
-        for name in ("columns", "drop"):
-            if not self.is_table and getattr(options, name, None):
-                raise InputError(f"--{name} is for a table, and the input holds {self.kind} (--kind).")
-        needs = [m.name for m in self.methods if m.takes == "distances"]
-        if self.kind == "similarities" and needs and conversion is None:
-            raise InputError(
-                f"{needs[0]} takes distances: say how they are made of similarities, --from-similarity bound (the "
-                "largest less S) or inverse (1/S)."
-            )
-        if self.kind != "similarities" and conversion is not None:
-            raise InputError(
-                f"--from-similarity is for similarities, and {self.table.path} holds {self.kind} (--kind)."
-            )
-        return conversion or "inverse"
-
-    def _warn_of_leak(self) -> None:
-        """Distances that were learnt from classes know those of the test rows, too."""
-        if learnt_from_classes(self.table.path):
-            self.job.progress.say(
-                f"{self.table.path} was made by vdm from the classes of all rows, test rows too: errors come out too "
-                "low. Give the table itself with --metric vdm, which learns from training rows alone."
-            )
-
-    def _warn_of_classes(self) -> None:
-        counts = np.bincount(self.y)
-        if (counts < self.protocol.folds).any():
-            fewest, small = int(counts.argmin()), int((counts < self.protocol.folds).sum())
-            others = f" ({small} of {len(counts)} classes are so small)" if small > 1 else ""
-            self.job.progress.say(
-                f"class {self.names[fewest]!r} has {plural(int(counts[fewest]), 'row')}, fewer than there are folds "
-                f"({self.protocol.folds}): some are without it{others}."
-            )
-        absent = [
-            p for p in range(self.protocol.partitions)
-            if len(np.unique(self.y[self._partition(p).fold >= 0])) < len(self.names)
-        ]  # fmt: skip
-        if absent:
-            self.job.progress.say(
-                f"in {plural(len(absent), 'partition')} a class has test rows alone: these are counted as wrong. "
-                "(--stratified divides each class.)"
-            )
-
-    def _partition(self, number: int) -> Partition:
-        return partition_of(self.y, self.protocol, number)
-
-    def intention(self) -> str:
-        """What a dry run says."""
-        fits = sum(len(m.settings) * self.protocol.folds * (len(m.settings) > 1) + 1 for m in self.methods)
-        return (
-            f"Would compare {plural(len(self.methods), 'classifier')} on {self.protocol.partitions} partitions of "
-            f"{len(self.y):,} rows of {len(self.names)} classes, {fits * self.protocol.partitions:,} fits in all."
-        )
-
-    def recipe(self) -> ExamRecipe:
-        """What workers need."""
-        options: Any = self.job.options
-        if self.is_table:
-            values: Any = self.table.X
-        else:
-            values = self.job.square(self.table, options.symmetrize)
-            tell_asymmetry(self.job, values, self.table.path)
-        if len(self.known) < self.table.count:
-            if self.is_table:
-                values = values[self.known]
-            else:
-                values = HeldSquare(np.ascontiguousarray(values.among(self.known, self.known)))
-        return ExamRecipe(
-            RowsRecipe(values, self.kind, self.y, tuple(self.names), self.conversion, self.learns),
-            self.methods,
-            self.protocol,
-        )
-
-    def run(self) -> None:
-        """Begin or go on, compare, write."""
-        job, recipe = self.job, self.recipe()
-        job.unit = "folds"
-        if job.options.only_task is not None:
-            self._only(recipe, job.options.only_task)
+    kind = kind_of_input(options)
+    with Job("crossval", options, backend, selection_of(options, kind)) as job:
+        comparison = CrossvalJob(job, job.read(options.input), kind, *decided)
+        if options.dry_run:
+            job.progress.say(comparison.intention())
             return
-        found = compare(recipe, job.backend, job.start(self.decided))
-        self._write(found)
-        job.progress.say(found.table(name=self.table.path.stem).rstrip())
-        self._complain(found)
-
-    @property
-    def decided(self) -> dict[str, Any]:
-        """What decides the answer, besides the data."""
-        methods = [[m.name, m.where, dict(m.fixed), {k: list(v) for k, v in m.grid.items()}] for m in self.methods]
-        own = [identity_of_function(m.where) for m in self.methods if m.name not in METHODS]
-        return {
-            **asdict(self.protocol),
-            "classifiers": json.dumps(methods),
-            **({"files of classifiers": json.dumps(own)} if own else {}),
-            "classes": self.classes,
-            "kind": self.kind,
-            **({"metric": "vdm"} if self.learns else {}),
-            "conversion": self.conversion,
-            "symmetrize": self.job.options.symmetrize,  # type: ignore[attr-defined]
-        }
-
-    @property
-    def identity(self) -> str:
-        """Data and all that decides the answer, in a word."""
-        return hashlib.sha256(json.dumps([self.job.digest, self.decided]).encode()).hexdigest()[:16]
-
-    def _write(self, found: Comparison) -> None:
-        job = self.job
-        groups = {f"{m:03d}": method_tree(marks) for m, marks in enumerate(found.marks)}
-        tree = {
-            "@protocol": json.dumps(asdict(self.protocol)),
-            "@identity": self.identity,
-            "@kind": self.kind,
-            "@conversion": self.conversion,
-            "@metric": "vdm" if self.learns else "",
-            "classes": self.names,
-            "y": self.y,
-            "tests": found.tests,
-            "methods": groups,
-        }
-        data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute()), "known": self.known}
-        data |= {"rows": [self.table.rows[k] for k in self.known]} if self.table.rows is not None else {}
-        record: dict[str, Any] = {f"@{key}": value for key, value in job.complete_record().items()}
-        record["seconds"] = {f"{m:03d}": marks.seconds for m, marks in enumerate(found.marks)}
-        record["refits"] = {f"{m:03d}": marks.fits for m, marks in enumerate(found.marks)}
-        write_tree(job.output, "crossval", {"crossval": tree, "data": data, "run": record})
-        failed = sum(len(marks.failures) for marks in found.marks)
-        job.finish(f"finished, {plural(failed, 'fit')} failed" if failed else "finished")
-
-    def _number(self, method: int, partition: int, fold: int) -> int:
-        """A fold by its number, the whole training part last."""
-        folds = self.protocol.folds
-        return (method * self.protocol.partitions + partition) * (folds + 1) + (folds if fold == WHOLE else fold)
-
-    def _complain(self, found: Comparison) -> None:
-        """End with the failures, where there are some."""
-        failed = [(m, *where, text) for m, marks in enumerate(found.marks) for where, text in marks.failures.items()]
-        if not failed:
-            return
-        m, p, fold, text = failed[0]
-        raise ParallelMixError(
-            f"{plural(len(failed), 'fit')} failed, all others are in {self.job.output}. The first: "
-            f"{self.methods[m].name}, partition {p}, {fold_name(fold)}:\n{text.rstrip()}\nTo run it alone, here: the "
-            f"same command with --only-task {self._number(m, p, fold)}."
-        )
-
-    def _only(self, recipe: ExamRecipe, number: int) -> None:
-        """One fold again, its exception as it comes."""
-        folds = self.protocol.folds
-        m, rest = divmod(number, self.protocol.partitions * (folds + 1))
-        p, fold = divmod(rest, folds + 1)
-        if not 0 <= m < len(self.methods):
-            last = len(self.methods) * self.protocol.partitions * (folds + 1) - 1
-            raise InputError(f"There is no task {number}: this run has tasks 0 to {last}.")
-        exam = recipe.load()
-        train, test = exam.partition(p).rows(WHOLE if fold == folds else fold)
-        method, seed = self.methods[m], self.protocol.seed
-        for _, found in predictions(exam.rows, method, method.settings, train, test, seed):
-            if isinstance(found, BaseException):
-                raise found
-        self.job.progress.say(f"Task {number} ({method.name}, partition {p}) ran without an error.")
-
-
-def fold_name(fold: int) -> str:
-    """A fold in words."""
-    return "the whole training part" if fold == WHOLE else f"fold {fold}"
-
-
-def method_tree(marks: Marks) -> dict[str, Any]:
-    """One classifier as it is stored."""
-    method = marks.method
-    tree: dict[str, Any] = {
-        "@name": method.name,
-        "@title": method.title,
-        "@where": method.where,
-        "@fixed": json.dumps(dict(method.fixed)),
-        "settings": json.dumps(method.settings),
-        "inner": marks.inner,
-        "chosen": marks.chosen,
-        "predicted": marks.predicted,
-        "errors": marks.errors,
-    }
-    if marks.failures:
-        tree["failures"] = {f"partition {p}, {fold_name(fold)}": text for (p, fold), text in marks.failures.items()}
-    return tree
-
-
-def check_classifiers(options: Any) -> None:
-    """Refuse in words what is known to fail before anything is read."""
-    methods_of(options)
-    protocol_of(options)
-    if options.kind not in (None, *KINDS):
-        raise InputError(f"There is no kind {options.kind!r}: use {', '.join(KINDS)}.")
+        comparison.run()

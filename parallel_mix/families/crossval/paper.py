@@ -12,12 +12,12 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.config import CommonOptions
 from parallel_mix.errors import InputError
-from parallel_mix.evaluate.methods import Method
 from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, PaperTable, Source, beside
 from parallel_mix.evaluate.partitions import Protocol
 from parallel_mix.evaluate.significance import LEAST, not_worse
-from parallel_mix.families.crossval.command import CrossvalJob
 from parallel_mix.families.crossval.file import read_comparison
+from parallel_mix.families.crossval.job import CrossvalJob
+from parallel_mix.models.core.methods import Method
 from parallel_mix.runs.job import Job
 from parallel_mix.store.array_files import read_npz
 from parallel_mix.store.results import is_result

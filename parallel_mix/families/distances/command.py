@@ -1,248 +1,61 @@
-"""A job whose result is a large matrix that all workers write to in place."""
+"""Distances between all pairs of rows, straight to disk."""
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import socket
-import sys
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from parallel_mix.errors import InputError
-from parallel_mix.models.callable_metric import imported
-from parallel_mix.models.neighbours import find_neighbours
-from parallel_mix.models.pairwise import SIMILARITY, by_class, class_names, input_kind, metric_for, signatures_of
-from parallel_mix.models.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
-from parallel_mix.runs.job import Job
-from parallel_mix.store.checkpoints import KeptRun, checkpoint_path
-from parallel_mix.store.checksums import BYTES
-from parallel_mix.store.hdf5_tables import FileSource
-from parallel_mix.store.matrix_files import (
-    MatrixFile,
-    check_room,
-    finish,
-    is_whole,
-    lay_out,
-    plan,
-    staging_path,
-    sweep,
-    take_up,
-)
-from parallel_mix.store.results import write_tree
-from parallel_mix.store.stored_matrix import StoredMatrix
-from parallel_mix.store.tables import Table, digest
+from parallel_mix.config import CommonOptions, TableOptions, argument, number, option, positive
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+
+NEEDS = "parallel_mix.models.distances.pairwise"
 
 
-def wish(options: Any) -> dict[str, Any]:
-    """What decides the answer; refused in words where options contradict each other, or would do nothing."""
-    if (options.metric or "").startswith(SIMILARITY):
-        raise InputError(f"There is no metric {options.metric!r}; similarities are converted by --from-similarity.")
-    given = [name for name in ("metric", "p", "sigma", "symmetric", "old") if getattr(options, name)]
-    metric = options.metric or "euclidean"
-    if options.from_similarity:
-        if given:
-            word = "A second table" if given[0] == "old" else f"--{given[0]}"
-            raise InputError(f"{word} has nothing to do beside --from-similarity: leave it out.")
-        found = {"metric": SIMILARITY + options.from_similarity, "symmetrize": options.symmetrize}
-    else:
-        input_kind(metric)
-        for name, only in (("p", "minkowski"), ("sigma", "gaussian")):
-            if getattr(options, name) is not None and metric != only:
-                raise InputError(f"--{name} is for --metric {only}, not for {metric}.")
-        if options.symmetric and ":" not in metric:
-            raise InputError(f"--symmetric is a promise about a function of your own; {metric} is symmetric anyway.")
-        if options.symmetrize:
-            raise InputError("--symmetrize is for --from-similarity.")
-        found = {"metric": metric}
-        found |= {"p": 2.0 if options.p is None else options.p} if metric == "minkowski" else {}
-        found |= {"sigma": 1.0 if options.sigma is None else options.sigma} if metric == "gaussian" else {}
-        found |= {"symmetric": options.symmetric} if ":" in metric else {}
-    if options.knn and (options.single or options.gather):
-        raise InputError(f"--{'single' if options.single else 'gather'} is for the whole matrix, not for --knn.")
-    return found | ({"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"})
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions, TableOptions):
+    """Options of `parallel-mix distances`."""
+
+    input: Path = argument("table: csv, npy, npz, parquet or HDF5")
+    old: Path | None = argument("a second table: rows of the first (new) against its rows", nargs="?", default=None)
+    metric: str | None = option(None, "see README for the list (default: euclidean)", metavar="NAME")
+    p: float | None = option(None, "the power of minkowski (default: 2)", read=number, metavar="P")
+    sigma: float | None = option(None, "bandwidth of gaussian, in data units (default: 1)", read=number, metavar="S")
+    symmetric: bool = option(False, "a function of your own is symmetric: half the work, checked by samples")
+    from_similarity: str | None = option(
+        None, "the input is a matrix S of similarities: take the largest - S, or 1/S", choices=("bound", "inverse")
+    )
+    knn: int | None = option(None, "indices and distances of the K nearest only", read=positive, metavar="K")
+    symmetrize: bool = option(False, "with --from-similarity: the mean of both halves")
+    weights: str | None = option(
+        None, "dataset or column of row weights (kept for those who use the distances)", metavar="NAME"
+    )
+    single: bool = option(False, "write float32")
+    gather: bool = option(False, "send tiles to rank 0, where workers share no file system")
 
 
-class PairsJob:
-    """What both kinds of result have in common."""
+def decide(options: Options) -> dict[str, Any]:
+    """What decides the answer; refused in words where it contradicts itself."""
+    from parallel_mix.families.distances.job import wish
 
-    would: str
-    bytes: int
-    """Of the result."""
-
-    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
-        self.job, self.new, self.old, self.decided = job, new, old, decided
-        self.shape = new.count, old.count
-        job.digest = digest(new)
-        self.identity = {**decided, "old": digest(old), **identity_of_function(decided["metric"])}
-
-    def intention(self) -> str:
-        """What a dry run says."""
-        n, m = self.shape
-        return (
-            f"Would write {self.would} of {n:,} against {m:,} ({self.decided['metric']}), {self.bytes / 1e9:,.3g} GB."
-        )
-
-    def alone(self, run: KeptRun) -> bool:
-        """True where one task is to be run again; refused without the run that it is a task of."""
-        if self.job.options.only_task is None:
-            return False
-        if run.restored() is None:
-            raise InputError("There is no checkpoint of a failed run here, by which its tasks are counted.")
-        return True
-
-    def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
-        """What workers compare, and how."""
-        new = None if self.new is self.old else self._source(self.new, "new")
-        return PairsRecipe(self._source(self.old, "rows"), new, metric, sink)
-
-    def _source(self, table: Table, name: str) -> ThingSource:
-        if table.offsets is not None or table.texts is not None or isinstance(table.matrix, StoredMatrix):
-            return Held(things_in(table))
-        rows = self.job.source(replace(table, X=things_in(table)), name)
-        if table.matrix is not None:
-            return Held(
-                StoredMatrix.of(Path(rows.path), rows.dataset) if isinstance(rows, FileSource) else table.matrix
-            )
-        return RowsOf(rows)
-
-    def rest(self) -> dict[str, Any]:
-        """What goes into the file beside the numbers."""
-        tree = {f"@{key}": value for key, value in self.decided.items()}
-        tree |= names(self.new) | ({} if self.old is self.new else {"old": names(self.old)})
-        return tree | {"run": {f"@{key}": value for key, value in self.job.complete_record().items()}}
+    return wish(options)
 
 
-class MatrixJob(PairsJob):
-    """All distances, in a file that is laid out or taken up again, and finished."""
+def work(options: Options, decided: Any, backend: Backend) -> None:
+    """What rank 0 does."""
+    from parallel_mix.families.distances.job import MatrixJob, NeighboursJob, as_compared, chosen_metric
+    from parallel_mix.models.distances.pairwise import input_kind
+    from parallel_mix.runs.job import Job
 
-    would = "distances"
-
-    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
-        super().__init__(job, new, old, decided)
-        self.bytes = new.count * old.count * (4 if decided["dtype"] == "float32" else 8)
-
-    def intention(self) -> str:
-        check_room(self.job.output, self.shape, self.decided["dtype"], 0)
-        return super().intention()
-
-    def run(self, metric: Metric, gather: bool) -> None:
-        """Begin or go on, compute, finish."""
-        dtype, job, backend = self.decided["dtype"], self.job, self.job.backend
-        names = sum(size_of_names(table) for table in (self.new, self.old)) + BYTES * self.shape[0]
-        if not checkpoint_path(job.output).exists():  # with one the room is taken already
-            if job.options.only_task is None:
-                sweep(job.output)
-            check_room(job.output, self.shape, dtype, names)
-        offset, header = plan(job.output, self.shape, dtype)
-        identity = {**self.identity, "offset": offset}
-        path = staging_path(job.output, {**identity, "new": job.digest})
-        file = MatrixFile(str(path.absolute()), offset, self.shape, dtype, socket.gethostname())
-        job.unit = "tiles"
-        job.without_checkpoint = path
-        run = job.start(identity)
-        alone = self.alone(run)
-        if run.restored() is not None and not alone and not is_whole(file):
-            if path.exists():
-                job.progress.say(f"{path} is shorter than it was made: all is computed anew.")
-            run.forget()  # or it was killed when all was done but this
-        if run.restored() is not None:
-            take_up(file, header)
-        else:
-            lay_out(file, header, names)
-        layout, sums = compute_tiles(self.recipe(metric, None if gather or alone else file), backend, run, file)
-        backend.patiently(file.sync)
-        rest = self.rest()
-        run.yield_to_later_attempt()
-        mine = run.yield_to_later_attempt
-        backend.patiently(lambda: finish(file, job.output, "distances", rest, layout, sums, mine))
-        job.finish()
-
-
-class NeighboursJob(PairsJob):
-    """The k nearest of each only."""
-
-    would = "nearest neighbours"
-
-    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
-        super().__init__(job, new, old, decided)
-        self.bytes = 16 * new.count * int(decided["k"])
-        most = old.count - (new is old)
-        if decided["k"] > most:
-            raise InputError(f"There are {most} others to be near to: --knn {decided['k']} is too many.")
-
-    def run(self, metric: Metric, gather: bool) -> None:
-        """Begin or go on, compute, write."""
-        k = self.decided["k"]
-        self.job.unit = "stripes"
-        run = self.job.start(self.identity)
-        self.alone(run)
-        indices, distances = find_neighbours(self.recipe(metric, None), k, self.job.backend, run)
-        tree = {"neighbours": {"indices": indices, "distances": distances}}
-        write_tree(self.job.output, "neighbours", tree | self.rest())
-        self.job.finish()
-
-
-def as_signatures(table: Table) -> Table:
-    """Signatures that fit together, or a sentence."""
-    found = signatures_of(table.X, table.w, table.offsets, str(table.path))
-    return replace(table, X=found.values, w=found.weights, offsets=found.offsets)
-
-
-def things_in(table: Table) -> Any:
-    """What of a table is compared."""
-    if table.offsets is not None:
-        return signatures_of(table.X, table.w, table.offsets, str(table.path))
-    return next(things for things in (table.texts, table.matrix, table.X) if things is not None)
-
-
-def chosen_metric(decided: dict[str, Any], new: Table, old: Table) -> Metric:
-    """The metric that was wished for, as it is on these tables."""
-    things, others = (old.survey or things_in(old)), (None if old is new else things_in(new))
-    symmetric = decided.get("symmetric", decided.get("symmetrize", False))
-    return metric_for(decided["metric"], things, others, decided.get("p", 2.0), decided.get("sigma", 1.0), symmetric)
-
-
-def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:
-    """The tables as their metric compares them: categories become probabilities of the old rows' classes."""
-    if kind == "signatures":
-        checked = [as_signatures(table) for table in ((old,) if new is old else (old, new))]
-        if new is old and old.count < 2:
-            raise InputError(f"{old.path} has 1 signature: at least 2 are needed.")
-        return checked[-1], checked[0]
-    if kind != "categories":
-        return new, old
-    X, Y = by_class(old.X, old.y, None if new is old else new.X)
-    known = replace(old, X=X, dataset=None)
-    return known if Y is None else replace(new, X=Y, dataset=None), known
-
-
-def identity_of_function(metric: str) -> dict[str, str]:
-    """A function that was mended meanwhile is another one: half a matrix of each would be wrong."""
-    if ":" not in metric or metric.startswith(SIMILARITY):
-        return {}
-    function = inspect.unwrap(imported(metric))
-    try:
-        source = inspect.getsourcefile(function)
-    except TypeError:  # compiled, or an object that can be called
-        source = getattr(sys.modules[metric.partition(":")[0]], "__file__", None)
-    return {"file of the function": hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]} if source else {}
-
-
-def size_of_names(table: Table) -> int:
-    """More bytes than the classes and names of the rows take in HDF5."""
-    texts = [str(value) for values in (table.y, table.rows) if values is not None for value in values]
-    return sum(64 + 2 * len(text.encode()) for text in texts)
-
-
-def names(table: Table) -> dict[str, Any]:
-    """Classes, names and weights of the rows."""
-    found: dict[str, Any] = {}
-    if table.y is not None:
-        found["y"] = table.y if table.y.dtype.kind in "biu" else list(map(str, class_names(table.y)))
-    if table.rows is not None:
-        found["rows"] = table.rows
-    if table.w is not None and table.offsets is None:
-        found["w"] = table.w
-    return found
+    kind = input_kind(decided["metric"])
+    with Job("distances", options, backend, options.selection(kind)) as job:
+        new, old = job.read_two(options.input, options.old)
+        new, old = as_compared(kind, new, old)
+        metric = chosen_metric(decided, new, old)
+        pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)
+        if options.dry_run:
+            job.progress.say(pairs.intention())
+            return
+        pairs.run(metric, options.gather)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parallel_mix.models.distance_checks import examine
+from parallel_mix.models.distances.checks import examine
 from parallel_mix.store.results import read_attribute
 from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
-from parallel_mix.kernels.classical_scaling import scaled_coordinates
-from parallel_mix.models.distance_checks import sample_of
+from parallel_mix.kernels.metrics.classical_scaling import scaled_coordinates
+from parallel_mix.models.distances.checks import sample_of
 from parallel_mix.plots.distance_figures import UNKNOWN, draw_map
 from parallel_mix.plots.figures import new_figure, save, tidy
 from parallel_mix.plots.palette import COLOURS, GREY

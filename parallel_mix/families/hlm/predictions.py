@@ -9,9 +9,9 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
-from parallel_mix.families.clusters.command import check_distances
-from parallel_mix.models.hlm_prediction import model_from_tree, predict_hlm
-from parallel_mix.models.pairwise import class_names, is_known
+from parallel_mix.families.clusters.job import check_distances
+from parallel_mix.models.distances.pairwise import class_names, is_known
+from parallel_mix.models.hlm.prediction import model_from_tree, predict_hlm
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
 from parallel_mix.store.columns import listed
@@ -19,6 +19,8 @@ from parallel_mix.store.labels import labels_as_csv
 from parallel_mix.store.results import read_names, read_result
 from parallel_mix.store.stored_matrix import read_sides
 from parallel_mix.store.tables import HDF5_ENDINGS, TEXT_ENDINGS, Selection, Table
+
+NEEDS = "parallel_mix.models.hlm.prediction"
 
 
 def predict(options: Any, backend: Backend) -> None:

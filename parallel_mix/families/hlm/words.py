@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parallel_mix.models.hlm_model import KERNEL
+from parallel_mix.models.hlm.model import KERNEL
 from parallel_mix.progress import plural
 from parallel_mix.store.results import read_result
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from parallel_mix.errors import InputError
-from parallel_mix.models.hmac_result import HmacResult
+from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.store.results import read_result
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
-from parallel_mix.models.hmac_result import HmacResult
+from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.plots import hmac_figures as figures
 from parallel_mix.plots.figures import save
 from parallel_mix.plots.palette import Styles, style_clusters

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.models.hmac_prediction import predict_hmac
-from parallel_mix.models.hmac_result import HmacResult
+from parallel_mix.models.hmac.prediction import predict_hmac
+from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.runs.job import Job
 from parallel_mix.store.labels import labels_as_csv
 from parallel_mix.store.results import check_columns, read_data, read_names, read_result
 from parallel_mix.store.tables import TEXT_ENDINGS, digest
+
+NEEDS = "parallel_mix.models.hmac.prediction"
 
 
 def predict(options: Any, backend: Backend) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from parallel_mix.models.hmac_result import HmacResult
-from parallel_mix.models.pairwise import is_known
+from parallel_mix.models.distances.pairwise import is_known
+from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.store.results import read_classes, read_result
 
 

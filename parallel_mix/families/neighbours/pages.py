@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parallel_mix.models.pairwise import is_known
+from parallel_mix.models.distances.pairwise import is_known
 from parallel_mix.plots import distance_figures as figures
 from parallel_mix.plots.figures import save
 from parallel_mix.store.results import read_attribute, read_result

@@ -1,0 +1,61 @@
+"""Cluster a table by hierarchical mode association, at every bandwidth of a ladder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parallel_mix.config import CommonOptions, TableOptions, argument, numbers, option, positive
+
+if TYPE_CHECKING:
+    from parallel_mix.backends.base import Backend
+    from parallel_mix.models.hmac.result import HmacSettings
+
+NEEDS = "parallel_mix.models.hmac.levels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions, TableOptions):
+    """Options of `parallel-mix hmac`."""
+
+    input: Path = argument("table: csv, npy, npz, parquet or HDF5")
+    bandwidths: tuple[float, ...] | None = option(
+        None, "rising, in data units, e.g. 0.1,0.2,0.5", read=numbers, metavar="LIST", instead_of=("levels", "range")
+    )
+    levels: int | None = option(None, "or number of bandwidths (default: 20)", read=positive, metavar="N")
+    range: tuple[float, ...] | None = option(
+        None, "between these two, in largest sds of a column (default: 0.1,2)", read=numbers, metavar="LOW,HIGH"
+    )
+    standardize: bool = option(False, "divide each column by its standard deviation first")
+    nested: bool = option(True, "levels are independent of each other", negative="--flat")
+    approach: int = option(2, "1: every step in parallel, 2: every ascent in parallel", read=int, choices=(1, 2))
+    weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
+    data: bool = option(True, "keep no copy of the data in the result", negative="--no-data")
+
+
+def decide(options: Options) -> HmacSettings:
+    """What decides the answer; refused in words where it contradicts itself."""
+    from parallel_mix.models.hmac.result import HmacSettings
+
+    return HmacSettings.asked(
+        options.bandwidths, options.levels, options.range, options.standardize, options.nested, options.approach
+    )
+
+
+def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
+    """What rank 0 does."""
+    from parallel_mix.models.hmac.levels import fit_hmac
+    from parallel_mix.models.hmac.points import measure_frame
+    from parallel_mix.runs.job import Job
+
+    with Job("hmac", options, backend, options.selection()) as job:
+        table = job.read(options.input)
+        source = job.source(table)
+        frame = measure_frame(source, options.standardize)
+        ladder = settings.ladder(frame.spread)
+        if options.dry_run:
+            job.progress.say(f"Would cluster at {len(ladder)} bandwidths from {ladder[0]:g} to {ladder[-1]:g}.")
+            return
+        result = fit_hmac(source, settings, backend, job.start(asdict(settings)), frame)
+        job.write(result.as_tree(), table, options.data)

@@ -1,0 +1,1 @@
+"""Gaussian kernel densities: sums of kernels, and ascents to their modes."""

@@ -1,0 +1,1 @@
+"""Clusters from distances alone: the medoids of the least total distance, and Ward's tree."""

@@ -1,0 +1,1 @@
+"""Distances between things of one kind: vectors, texts, categories, sets of weighted points."""

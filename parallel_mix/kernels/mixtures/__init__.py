@@ -1,0 +1,1 @@
+"""Mixtures: what their components are estimated from, and densities."""

@@ -1,0 +1,1 @@
+"""Clusterings from distances alone."""

@@ -1,0 +1,138 @@
+"""What a matrix of distances is like: is it one, is it metric, is it Euclidean?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.metrics.classical_scaling import centred_products, unit_distances
+
+ROWS_AT_ONCE = 256
+TRIPLES = 200_000
+SAMPLE = 1_000
+ROUNDING = 1e-9
+
+
+class Matrix(Protocol):
+    """A matrix that is read in parts."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def rounding(self) -> float:
+        """Of its entries, relative."""
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows start..stop."""
+
+    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
+        """Some rows and columns, in rising order."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in a pass over all entries and in samples."""
+
+    shape: tuple[int, int]
+    lowest: float
+    mean: float
+    highest: float
+    negative: int
+    not_finite: int
+    diagonal: float | None = None  # largest magnitude on it, where the matrix is square
+    asymmetry: float | None = None  # largest difference of D and its transpose, over the largest entry
+    sampled: int = 0  # rows of the sample
+    violations: float | None = None  # part of the sampled triples that break the triangle inequality
+    negative_eigenfraction: float | None = None
+
+    def lines(self) -> list[str]:
+        """As text."""
+        n, m = self.shape
+        of_pairs = "" if self.diagonal is None else " of pairs"
+        found = [f"{n:,} x {m:,},{of_pairs} from {self.lowest:.6g} to {self.highest:.6g}, mean {self.mean:.6g}"]
+        if self.negative:
+            found.append(f"{self.negative:,} entries are negative: these are no distances")
+        if self.not_finite:
+            found.append(f"{self.not_finite:,} entries are NaN or infinite")
+        if self.diagonal is None or self.asymmetry is None or self.violations is None:
+            return found
+        zero = "zero" if self.diagonal == 0 else f"not zero (up to {self.diagonal:.3g})"
+        of = "all" if self.sampled == n else f"{self.sampled:,} random"
+        apart = f"not symmetric (apart by up to {self.asymmetry:.2g} of the largest entry)"
+        apart = f"{apart if self.asymmetry else 'symmetric'}" + ("" if self.sampled == n else f" (of {of} rows)")
+        return [
+            *found,
+            f"diagonal {zero}, {apart}",
+            f"triangle inequality broken by {self.violations:.3%} of {TRIPLES:,} random triples of {of} rows",
+            f"negative eigenfraction {self.negative_eigenfraction:.3%} of {of} rows (0: Euclidean distances)",
+        ]
+
+
+def can_be_squared(largest: float) -> bool:
+    """Whether distances up to this one have squares, and sums of these, that are numbers."""
+    return largest == 0 or 1e-140 < largest < 1e140
+
+
+def examine(matrix: Matrix, own: bool = True, seed: int = 0) -> Findings:
+    """One pass over all entries, and samples of triples and rows; `own`: distances of things to each other."""
+    n, m = matrix.shape
+    count = 0
+    lowest, highest, total, negative, odd, diagonal = np.inf, -np.inf, 0.0, 0, 0, 0.0
+    for a in range(0, n, ROWS_AT_ONCE):
+        rows = matrix.rows(a, min(a + ROWS_AT_ONCE, n))
+        wanted = np.isfinite(rows)
+        if own:
+            wanted[np.arange(len(rows)), a + np.arange(len(rows))] = False
+        finite = rows[wanted]
+        count += finite.size
+        lowest, highest = min(lowest, finite.min(initial=np.inf)), max(highest, finite.max(initial=-np.inf))
+        total += float(finite.sum())
+        negative += int((rows < 0).sum())
+        odd += int((~np.isfinite(rows)).sum())
+        if own:
+            diagonal = max(diagonal, float(np.abs(rows.diagonal(a)).max()))
+    plain = Findings((n, m), float(lowest), total / max(count, 1), float(highest), negative, odd)
+    if not own or odd:
+        return plain
+    random = np.random.default_rng(seed)
+    which = sample_of(n, random)
+    D = np.asarray(matrix.among(which, which), dtype=np.float64)
+    return replace(
+        plain,
+        diagonal=diagonal,
+        asymmetry=float(np.abs(D - D.T).max()) / (highest or 1.0),
+        sampled=len(which),
+        violations=triangle_violations(D, random, matrix.rounding),
+        negative_eigenfraction=negative_eigenfraction(D),
+    )
+
+
+def asymmetry_of(matrix: Any) -> float:
+    """The largest difference of D and its transpose among some rows, over the largest entry there."""
+    which = sample_of(matrix.shape[0], np.random.default_rng(0))
+    D = matrix.among(which, which)
+    return float(np.abs(D - D.T).max()) / (float(np.abs(D).max()) or 1.0)
+
+
+def sample_of(n: int, random: np.random.Generator) -> np.ndarray:
+    """All, or so many at random that a matrix of them fits, in rising order."""
+    return np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
+
+
+def triangle_violations(D: Array, random: np.random.Generator, rounding: float) -> float:
+    """The part of random triples with d(i, k) > d(i, j) + d(j, k), roundings apart."""
+    i, j, k = random.integers(0, len(D), (3, TRIPLES))
+    return float(np.mean(D[i, k] > (D[i, j] + D[j, k]) * (1.0 + rounding)))
+
+
+def negative_eigenfraction(D: Array) -> float:
+    """Of the eigenvalues of -J D^2 J / 2 (J centres), the negative ones' part of the sum of all magnitudes."""
+    values = np.linalg.eigvalsh(centred_products(unit_distances(D)[0]))
+    magnitudes = np.abs(values)
+    small = magnitudes < ROUNDING * magnitudes.max(initial=0.0)
+    values[small] = magnitudes[small] = 0.0
+    return float(magnitudes[values < 0].sum() / magnitudes.sum()) if magnitudes.any() else 0.0

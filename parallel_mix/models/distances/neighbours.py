@@ -1,0 +1,78 @@
+"""The k nearest of all, for each row: a stripe of rows at a time against everything."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.distances.tile_layout import Layout
+from parallel_mix.models.distances.tiles import Pairs, PairsRecipe, measured, work_off
+
+Nearest = tuple[np.ndarray, Array]
+"""Indices (m, k) and distances (m, k), by rising distance, of equals the lowest index."""
+
+
+def nearest_of_stripe(pairs: Pairs, stripe: tuple[int, int], k: int, width: int) -> Nearest:
+    """The k nearest of some rows; a row is not its own neighbour."""
+    a, b = stripe
+    n = len(pairs.old)
+    indices, distances = np.zeros((b - a, 0), dtype=np.int64), np.zeros((b - a, 0))
+    for c in range(0, n, width):
+        d = min(c + width, n)
+        D = pairs.tile((a, b, c, d))
+        if pairs.own:
+            itself = np.arange(max(a, c), min(b, d))
+            D[itself - a, itself - c] = np.inf
+        few = lowest(D, k)
+        indices = np.concatenate([indices, few + c], axis=1)
+        distances = np.concatenate([distances, np.take_along_axis(D, few, axis=1)], axis=1)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        indices, distances = np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    return indices, distances
+
+
+def lowest(D: Array, k: int) -> np.ndarray:
+    """Columns of the k lowest entries of each row, in rising order; of equal ones the first."""
+    if k >= D.shape[1]:
+        return np.broadcast_to(np.arange(D.shape[1]), D.shape)
+    limit = np.partition(D, k - 1, axis=1)[:, k - 1 : k]
+    below, equal = limit > D, limit == D
+    wanted = k - below.sum(axis=1, keepdims=True)
+    chosen = below | (equal & (np.cumsum(equal, axis=1) <= wanted))
+    return np.nonzero(chosen)[1].reshape(len(D), k)
+
+
+def find_neighbours(recipe: PairsRecipe, k: int, backend: Backend, run: Run | None = None) -> Nearest:
+    """The k nearest old things of each (new) one."""
+    run = run or QuietRun()
+    n, m = recipe.shape
+    state = run.restored()
+    backend.share(recipe)
+    if state is None:
+        layout = Layout.of_neighbours((n, m), recipe.metric.block, measured(backend))
+        state = {"stripes": [], "indices": np.zeros((n, k)), "distances": np.zeros((n, k))}
+    else:
+        layout = Layout.from_numbers(state["layout"])
+    stripes = [(a, min(a + layout.height, n)) for a in range(0, n, layout.height)]
+    done = np.zeros(len(stripes), dtype=bool)
+    done[: len(state["stripes"])] = state["stripes"]
+    indices = np.array(state["indices"], dtype=np.int64)
+    distances = np.array(state["distances"], dtype=np.float64)
+
+    def how_far() -> HowFar:
+        return float(done.sum()), float(len(stripes)), f"{k} nearest, stripe {int(done.sum())}/{len(stripes)}"
+
+    def ledger() -> State:
+        found = {"stripes": done, "indices": indices, "distances": distances}
+        return {"done": int(done.sum()), "layout": layout.as_numbers(), **found}
+
+    def keep(number: int, found: Nearest) -> None:
+        span = slice(*stripes[number])
+        indices[span], distances[span] = found
+
+    work_off(backend, run, partial(nearest_of_stripe, k=k, width=layout.width), stripes, done, keep, ledger, how_far)
+    return indices, distances

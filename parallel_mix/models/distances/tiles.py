@@ -1,0 +1,257 @@
+"""Distances tile by tile, each put where it belongs by whoever computed it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend, Kernel, Tasks
+from parallel_mix.errors import TaskError, UsersFaultError
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.core.sources import RowSource
+from parallel_mix.models.distances.tile_layout import BRIEF, LONGEST_SIDE, Layout, Tile, Tiles
+
+UNKNOWN = 1e-5
+
+
+class Metric(Protocol):
+    """A distance between things of one kind, with what it needs to know of all of them."""
+
+    @property
+    def symmetric(self) -> bool:
+        """d(x, y) is d(y, x)."""
+
+    @property
+    def block(self) -> int:
+        """Tiles begin at multiples of this: then a distance is the same in all of them."""
+
+    @property
+    def frees_lock(self) -> bool:
+        """Its arithmetic leaves the interpreter lock to other threads."""
+
+    def prepare(self, things: Any) -> Any:
+        """The things as they are compared."""
+
+    def tile(self, new: Any, rows: slice, old: Any, columns: slice, own: bool) -> Array:
+        """Distances between some of the new and some of the old; `own`: the new are the old."""
+
+
+class ThingSource(Protocol):
+    """Where the things that are compared come from."""
+
+    def __len__(self) -> int: ...
+
+    def things(self) -> Any:
+        """All of them."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Things in memory; they travel to the workers by value."""
+
+    all: Any
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def things(self) -> Any:
+        return self.all
+
+
+@dataclass(frozen=True)
+class RowsOf:
+    """Vectors that a worker reads for itself."""
+
+    source: RowSource
+
+    def __len__(self) -> int:
+        return self.source.shape[0]
+
+    def things(self) -> Array:
+        return self.source.rows(0, self.source.shape[0])
+
+
+Sums = tuple[int, np.ndarray]
+"""The number of the first checksum that a tile adds to, and what it adds to that one and the next ones."""
+
+
+class Sink(Protocol):
+    """Where workers put their tiles."""
+
+    def put(self, row: int, column: int, values: np.ndarray, layout: Layout) -> Sums | None:
+        """Keep a tile whose first entry is at (row, column).
+
+        Returned is what it adds to the checksums of the matrix's rows, or None where the sink has none.
+        """
+
+    def sync(self) -> None:
+        """Make sure of all that was put from rank 0's host."""
+
+
+@dataclass(frozen=True)
+class PairsRecipe:
+    """What a worker needs: the things, the new ones where there are any, the metric, and where the tiles go."""
+
+    old: ThingSource
+    new: ThingSource | None
+    metric: Metric
+    sink: Sink | None  # None: back to rank 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the matrix."""
+        return len(self.new or self.old), len(self.old)
+
+    @property
+    def symmetric(self) -> bool:
+        """True where one half of the matrix is the other's mirror image."""
+        return self.new is None and self.metric.symmetric
+
+    def load(self) -> Pairs:
+        return Pairs(self)
+
+
+class Pairs:
+    """Things ready to be compared."""
+
+    def __init__(self, recipe: PairsRecipe) -> None:
+        self.metric, self.sink = recipe.metric, recipe.sink
+        self.old = self.metric.prepare(recipe.old.things())
+        self.new = self.old if recipe.new is None else self.metric.prepare(recipe.new.things())
+        self.own = recipe.new is None
+
+    def tile(self, tile: Tile) -> Array:
+        """The distances of a tile, finite ones."""
+        a, b, c, d = tile
+        with np.errstate(over="ignore", invalid="ignore"):
+            D = self.metric.tile(self.new, slice(a, b), self.old, slice(c, d), self.own)
+            if not np.isfinite(D.sum()) and not np.isfinite(D).all():
+                i, j = (int(k) for k in np.argwhere(~np.isfinite(D))[0])
+                raise UsersFaultError(
+                    f"The distance of rows {a + i + 1} and {c + j + 1} is too large for a number: scale the data."
+                )
+        return D
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some of many tasks."""
+
+    tasks: Tasks
+    which: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.tasks[int(self.which[k])]
+
+
+def seconds_a_pair(pairs: Pairs, _: None) -> float:
+    """What a pair costs here: by squares, ever larger until their time can be told.
+
+    Where a function raises it will do so again in its tile, and be named there.
+    """
+    random = np.random.default_rng(0)
+    counts = len(pairs.new), len(pairs.old)
+    side, most, seconds = 1, min(*counts, LONGEST_SIDE), 0.0
+    try:
+        for warm in (False, *[True] * (1 + int(math.log2(most)))):
+            a, c = (int(random.integers(0, count - side + 1)) for count in counts)
+            began = time.perf_counter()
+            with np.errstate(all="ignore"):
+                pairs.metric.tile(pairs.new, slice(a, a + side), pairs.old, slice(c, c + side), False)
+            seconds = time.perf_counter() - began
+            if warm and (seconds > BRIEF or 2 * side > most):
+                break
+            side *= 2 if warm else 1
+    except Exception:
+        return UNKNOWN
+    return seconds / side**2
+
+
+def measured(backend: Backend) -> float:
+    """What a pair costs on some worker."""
+    return float(dict(backend.map(seconds_a_pair, [None]))[0])
+
+
+def distance_tile(pairs: Pairs, tile: Tile, layout: Layout) -> Array | list[Sums]:
+    """One tile: computed, and put in its place (and its mirror image in its own), or sent back."""
+    values = pairs.tile(tile)
+    return values if pairs.sink is None else place(pairs.sink, tile, values, layout)
+
+
+def place(sink: Sink, tile: Tile, values: Array, layout: Layout) -> list[Sums]:
+    """Put a tile in its place, and its mirror image in its own."""
+    a, _, c, _ = tile
+    sums = [sink.put(a, c, values, layout)]
+    if layout.halved and a != c:
+        sums.append(sink.put(c, a, values.T, layout))
+    return [some for some in sums if some is not None]
+
+
+def compute_tiles(
+    recipe: PairsRecipe, backend: Backend, run: Run | None = None, home: Sink | None = None
+) -> tuple[Layout, np.ndarray]:
+    """Compute all tiles that an earlier attempt has not finished; those that are sent back go to `home`.
+
+    Returned are the layout of the tiles, and the checksums of the rows (zeros where the sink has none).
+    """
+    run = run or QuietRun()
+    shape, state = recipe.shape, run.restored()
+    backend.share(recipe)
+    if state is None:
+        layout = Layout.of_matrix(shape, recipe.symmetric, recipe.metric.block, measured(backend))
+    else:
+        layout = Layout.from_numbers(state["layout"])
+    tiles = Tiles(layout, shape)
+    done = np.zeros(len(tiles), dtype=bool) if state is None else np.array(state["tiles"], dtype=bool)
+    sums = np.zeros(shape[0], np.uint64) if state is None else np.array(state["sums"], np.uint64)
+
+    def how_far() -> HowFar:
+        return float(done.sum()), float(len(tiles)), f"{shape[0]:,} x {shape[1]:,}, tile {int(done.sum())}/{len(tiles)}"
+
+    def ledger() -> State:
+        if home is not None:  # first the tiles, then the word that they are there
+            backend.patiently(home.sync)
+        return {"done": int(done.sum()), "tiles": done, "layout": layout.as_numbers(), "sums": sums}
+
+    def keep(number: int, found: Array | list[Sums]) -> None:
+        if isinstance(found, np.ndarray):
+            found = [] if home is None else place(home, tiles[number], found, layout)
+        for first, added in found:
+            sums[first : first + len(added)] += added
+
+    work_off(backend, run, partial(distance_tile, layout=layout), tiles, done, keep, ledger, how_far)
+    return layout, sums
+
+
+def work_off(
+    backend: Backend,
+    run: Run,
+    kernel: Kernel,
+    tasks: Tasks,
+    done: np.ndarray,
+    keep: Callable[[int, Any], None],
+    ledger: Callable[[], State],
+    how_far: Callable[[], HowFar],
+) -> None:
+    """All tasks that are not done: results are kept and noted, a failure is numbered as a run that goes on counts."""
+    left = Chosen(tasks, np.flatnonzero(~done))
+    run.offer(ledger)
+    try:
+        for index, result in backend.map(kernel, left):
+            number = int(left.which[index])
+            keep(number, result)
+            done[number] = True
+            run.report(how_far)
+            run.offer(ledger)
+    except TaskError as error:
+        raise error.renumbered(int((~done[: left.which[error.failure.task]]).sum())) from None

@@ -1,0 +1,1 @@
+"""Classifiers by mixtures over distances (hypothetical local mapping)."""

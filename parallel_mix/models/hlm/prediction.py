@@ -1,0 +1,77 @@
+"""Classes of new points from their distances to the components of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.mixtures.hlm_mixture import FIELDS, ClusterSums
+from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.distances.tiles import work_off
+from parallel_mix.models.hlm.model import HlmModel
+
+ROWS = 512
+
+
+class Rows(Protocol):
+    """Distances of new rows to old ones, read in parts."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, key: Any) -> Array: ...
+
+
+def model_from_tree(tree: dict[str, Any]) -> HlmModel:
+    """A model as it was stored."""
+    parts = tree["components"]
+    centroids, classes = parts["centroids"], parts["classes"]
+    if "points" in parts:  # models of before did not keep what follows from these
+        parts = {"counted": parts["points"] - 1.0 - parts["zeros"]} | parts
+    table = np.array([parts[name] for name in FIELDS], dtype=np.float64) if FIELDS[0] in parts else None
+    sums = None if table is None else ClusterSums(classes, table)
+    known = int(tree["@components"]), centroids, classes, sums, tree["totals"], tree["spare"], int(tree["@rows"])
+    return HlmModel(*known, tree["prior"], parts["weights"], parts["b"], parts["s"], parts["estimated_s"])
+
+
+@dataclass(frozen=True)
+class NewRowsRecipe:
+    """What a worker needs: the distances, which columns are the components', and the model."""
+
+    matrix: Rows
+    columns: np.ndarray
+    model: HlmModel
+
+    def load(self) -> NewRowsRecipe:
+        return self
+
+
+def posteriors_of(data: NewRowsRecipe, span: tuple[int, int]) -> Array:
+    """Posteriors of some rows."""
+    return data.model.posteriors(np.asarray(data.matrix[slice(*span)])[:, data.columns])
+
+
+def predict_hlm(matrix: Rows, columns: np.ndarray, model: HlmModel, backend: Backend, run: Run | None = None) -> Array:
+    """p(class | z) for all new rows."""
+    run = run or QuietRun()
+    n = len(matrix)
+    spans = [(a, min(a + ROWS, n)) for a in range(0, n, ROWS)]
+    state = run.restored() or {"found": np.full((n, len(model.prior)), np.nan), "spans": np.zeros(len(spans))}
+    found, done = np.array(state["found"]), np.array(state["spans"], dtype=bool)
+    backend.share(NewRowsRecipe(matrix, columns, model))
+
+    def keep(number: int, part: Array) -> None:
+        found[slice(*spans[number])] = part
+
+    def ledger() -> State:
+        return {"done": int(done.sum()), "spans": done, "found": found}
+
+    def how_far() -> HowFar:
+        return float(done.sum()), float(len(spans)), f"classes of {n:,} rows"
+
+    work_off(backend, run, partial(posteriors_of), spans, done, keep, ledger, how_far)
+    return found

@@ -1,0 +1,1 @@
+"""Hierarchical mode association clustering."""

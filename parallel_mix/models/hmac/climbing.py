@@ -1,0 +1,193 @@
+"""Many ascents on all workers, by either of the dissertation's approaches.
+
+Approach I (5.2): every step of modal EM is parallel. A worker holds some rows only and returns its partial sums for
+all points that still move; one exchange an iteration.
+Approach II (5.3): a worker holds all rows and climbs a block of start points to their ends; blocks are handed out as
+workers become free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.errors import TaskError
+from parallel_mix.kernels.density.ascents import Ascents
+from parallel_mix.kernels.density.kernel_sums import Array, add_sums, kernel_sums
+from parallel_mix.kernels.density.locality import neighbours
+from parallel_mix.kernels.density.modal_em import ascend
+from parallel_mix.models.hmac.points import Points
+
+PAIRS_A_BLOCK = 2_000_000
+LEAST_PAIRS = 65_536
+STREAMS = 2
+ROWS_FOR_A_BLOCK = 2_500
+SMALL_WAVE = 64
+KERNEL_BLOCK = 256
+MOST_KERNEL_BLOCKS = 256
+
+
+def most_in_a_block(n: int) -> int:
+    """How many ascents over n kernels go together at most."""
+    return min(max(PAIRS_A_BLOCK // n, 32), 256)
+
+
+@dataclass
+class Wave:
+    """Ascents on their way together, in blocks of neighbours; what is finished of it goes into a checkpoint.
+
+    A block comes back when most of its ascents have arrived; the rest goes on in the next wave, in fuller blocks: some
+    ascents take a hundred times as many steps as most.
+    """
+
+    members: np.ndarray  # ascents
+    block_of: np.ndarray  # the block of each
+    finished: np.ndarray  # which blocks have come back
+
+    @classmethod
+    def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
+        """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
+        parts = min(-(-n // ROWS_FOR_A_BLOCK), 8)  # at least, as long as each has enough to do
+        least = min(max(LEAST_PAIRS // n, 4), 32)
+        size = min(most_in_a_block(n), max(-(-len(members) // parts), least))
+        groups = neighbours(points[members], size) if len(members) else []
+        block_of = np.zeros(len(members), dtype=np.int32)
+        for number, group in enumerate(groups):
+            block_of[group] = number
+        return cls(members, block_of, np.zeros(len(groups), dtype=bool))
+
+    def go_on(self, ascents: Ascents, n: int) -> bool:
+        """Become the next wave where all blocks have come back; False where some have not."""
+        if not self.finished.all():
+            return False
+        following = Wave.cut(self.members[ascents.moving[self.members]], ascents.points, n)
+        self.members, self.block_of, self.finished = following.members, following.block_of, following.finished
+        return True
+
+    def blocks(self) -> list[tuple[int, np.ndarray]]:
+        """Number and ascents of each block that is still to do, in an order that says nothing of where they are: what
+        the first ones cost tells what the others will."""
+        order = np.random.default_rng(len(self.finished)).permutation(len(self.finished))
+        return [(int(k), self.members[self.block_of == k]) for k in order if not self.finished[k]]
+
+    @property
+    def leave(self) -> int:
+        """A block comes back when no more than one in so many of its ascents still move; 0: when none do."""
+        return 4 if len(self.members) > SMALL_WAVE else 0
+
+
+@dataclass
+class Streams:
+    """The ascents of a level in a few streams, each a wave after the other: where one waits for the last block of its
+    wave the others keep the workers busy."""
+
+    waves: list[Wave]
+
+    @classmethod
+    def cut(cls, members: np.ndarray, points: Array, n: int) -> Streams:
+        """Streams of neighbours, about as many ascents in each."""
+        parts = neighbours(points[members], max(-(-len(members) // STREAMS), 1))
+        return cls([Wave.cut(members[part], points, n) for part in parts])
+
+    def left_before(self, wave: Wave, block: int) -> int:
+        """How many blocks that are still to do come before one."""
+        whole = self.waves[: next(k for k, other in enumerate(self.waves) if other is wave)]
+        return sum(len(other.blocks()) for other in whole) + [number for number, _ in wave.blocks()].index(block)
+
+    def state(self) -> dict[str, Any]:
+        """Named arrays to go on from."""
+        return {
+            f"stream{k}/{field.name}": getattr(wave, field.name)
+            for k, wave in enumerate(self.waves)
+            for field in fields(wave)
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Streams | None:
+        """What `state` gave; None where it did not."""
+        waves: list[Wave] = []
+        while f"stream{len(waves)}/members" in state:
+            waves.append(Wave(*[state[f"stream{len(waves)}/{field.name}"] for field in fields(Wave)]))
+        return cls(waves) if waves else None
+
+
+def kernel_blocks(n: int) -> list[tuple[int, int]]:
+    """Cut the n rows into the blocks of Approach I."""
+    size = max(KERNEL_BLOCK, -(-n // (MOST_KERNEL_BLOCKS * KERNEL_BLOCK)) * KERNEL_BLOCK)
+    return [(a, min(a + size, n)) for a in range(0, n, size)]
+
+
+# kernels: what a worker runs
+
+
+def ascend_block(points: Points, task: tuple[Ascents, int], sigma: float) -> Ascents:
+    """Approach II: one block of ascents to their ends, or till one in `leave` still moves."""
+    ascents, leave = task
+    return ascend(ascents, points.kernels(sigma), len(ascents.points) // leave if leave else 0)
+
+
+def sums_of_block(
+    points: Points, block: tuple[int, int], sigma: float, turns: list[tuple[Array, Array, bool, bool]]
+) -> list[Array]:
+    """Approach I: partial sums of one block of kernels for all points that still move, kind by kind."""
+    kernels = points.kernels(sigma, *block)
+    return [kernel_sums(at, log_density, kernels, *kind) for at, log_density, *kind in turns]
+
+
+def add_turns(some: list[Array], others: list[Array]) -> list[Array]:
+    """Add the sums of two disjoint sets of kernels, kind by kind."""
+    return [add_sums(one, other) for one, other in zip(some, others, strict=True)]
+
+
+# the loops on rank 0
+
+
+@dataclass
+class BlockTasks:
+    """The tasks of Approach II; a block's ascents are copied when it is handed out."""
+
+    ascents: Ascents
+    origin: list[tuple[Wave, int, np.ndarray]]  # wave, block and ascents
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    def __getitem__(self, index: int) -> tuple[Ascents, int]:
+        wave, _, which = self.origin[index]
+        return self.ascents.take(which), wave.leave
+
+
+def climb_by_steps(backend: Backend, n: int, sigma: float, ascents: Ascents) -> Iterator[None]:
+    """Approach I; yields after each step of all ascents that still move."""
+    blocks = kernel_blocks(n)
+    while turns := ascents.turns():
+        at = [(ascents.points[which], ascents.log_density[which], *kind) for which, *kind in turns]
+        kernel = partial(sums_of_block, sigma=sigma, turns=at)
+        for which, *kind in turns:
+            ascents.count_work(which, n, *kind)
+        for (which, *_), sums in zip(turns, backend.map_reduce(kernel, blocks, add_turns), strict=True):
+            ascents.advance(which, sums)
+        yield
+
+
+def climb_by_blocks(backend: Backend, n: int, sigma: float, ascents: Ascents, streams: Streams) -> Iterator[None]:
+    """Approach II; yields after each block that comes back. `streams` are brought up to date in place."""
+    for wave in streams.waves:  # where the run was stopped between two waves
+        wave.go_on(ascents, n)
+    origin = [(wave, *block) for wave in streams.waves for block in wave.blocks()]  # of each task
+    tasks = BlockTasks(ascents, origin)
+    try:
+        for index, ended in backend.map(partial(ascend_block, sigma=sigma), tasks):
+            wave, number, which = origin[index]
+            ascents.put(which, ended)
+            wave.finished[number] = True
+            if wave.go_on(ascents, n):
+                origin += [(wave, *block) for block in wave.blocks()]
+            yield
+    except TaskError as error:
+        raise error.renumbered(streams.left_before(*origin[error.failure.task][:2])) from None

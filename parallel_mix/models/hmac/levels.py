@@ -1,0 +1,199 @@
+"""Hierarchical mode association clustering, level by level (Li, Ray & Lindsay 2007; dissertation 4.2, ch. 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.kernels.density.ascents import Ascents
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.density.modal_em import warm_up as warm_up
+from parallel_mix.kernels.density.mode_merging import merge_ends
+from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.core.sources import RowSource, passes
+from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
+from parallel_mix.models.hmac.forecast import Forecast, expected_work
+from parallel_mix.models.hmac.mode_tree import Level, canonical_order, most_persistent, plateaus
+from parallel_mix.models.hmac.points import Frame, PointsRecipe, measure_frame
+from parallel_mix.models.hmac.result import HmacResult, HmacSettings
+from parallel_mix.progress import plural
+
+
+def fit_hmac(
+    source: RowSource,
+    settings: HmacSettings,
+    backend: Backend,
+    run: Run | None = None,
+    frame: Frame | None = None,
+) -> HmacResult:
+    """Cluster the rows of `source` at every bandwidth; `frame` is theirs, where it has been measured already."""
+    frame = frame or measure_frame(source, settings.standardize)
+    return _Fit(source, settings, backend, run or QuietRun(), frame).result()
+
+
+class _Fit:
+    """One fit: the finished levels, the ascents of the present one, and how to save and restore both."""
+
+    def __init__(self, source: RowSource, settings: HmacSettings, backend: Backend, run: Run, frame: Frame) -> None:
+        self.source = source
+        self.settings = settings
+        self.backend = backend
+        self.run = run
+        self.n = source.shape[0]
+        self.weight = source.weights()
+        self.frame = frame
+        self.bandwidths = settings.ladder(self.frame.spread)
+        self.levels: list[Level] = []
+        self.ascents: Ascents | None = None
+        self.streams: Streams | None = None
+        self.works: list[float] = []  # of the finished levels
+        self.forecast: Forecast | None = None
+
+    def result(self) -> HmacResult:
+        warm_up()
+        self._restore()
+        self.backend.share(PointsRecipe(self.source, self.frame))
+        try:
+            while len(self.levels) < len(self.bandwidths):
+                self._climb_level()
+        finally:
+            self.run.offer(self._state)
+        labels = np.stack([level.labels for level in self.levels])
+        ranges = plateaus(labels, self._distinct_rows())
+        default = most_persistent(ranges, self.bandwidths)
+        return HmacResult(self.settings, self.frame, self.bandwidths, self.levels, ranges, default)
+
+    # one level
+
+    def _climb_level(self) -> None:
+        sigma = float(self.bandwidths[len(self.levels)])
+        if self.ascents is None:
+            starts, log_density = self._starts()
+            self.ascents = Ascents.begin(starts / sigma, log_density, stepwise=self.settings.approach == 1)
+        for _ in self._climb(sigma):
+            self.run.report(self._how_far)
+            self.run.offer(self._state)
+        self._finish_level(sigma)
+
+    def _starts(self) -> tuple[Array, Array]:
+        """Where the ascents of the present level begin, with a lower bound or guess of log f there."""
+        if self.settings.nested and self.levels:
+            return self.levels[-1].modes, self.levels[-1].log_density
+        X = self._rows()
+        if self.weight is None:
+            return X, np.full(self.n, -np.log(self.n))
+        with np.errstate(divide="ignore"):
+            return X, np.log(self.weight / self.weight.sum())
+
+    def _rows(self) -> Array:
+        """All rows in the coordinates of the analysis."""
+        return np.concatenate([self.frame.inward(rows) for rows in passes(self.source)])
+
+    def _climb(self, sigma: float) -> Iterator[None]:
+        assert self.ascents is not None  # noqa: S101
+        if self.settings.approach == 1:
+            return climb_by_steps(self.backend, self.n, sigma, self.ascents)
+        if self.streams is None:
+            self.streams = Streams.cut(np.flatnonzero(self.ascents.moving), self.ascents.points, self.n)
+        return climb_by_blocks(self.backend, self.n, sigma, self.ascents, self.streams)
+
+    def _finish_level(self, sigma: float) -> None:
+        ascents = self.ascents
+        assert ascents is not None  # noqa: S101
+        k, member = merge_ends(ascents.points)
+        nested = self.settings.nested and bool(self.levels)
+        labels = member[self.levels[-1].labels] if nested else member
+        best = _highest_ends(member, ascents.log_density)
+        sizes, order = canonical_order(labels, self.weight, ascents.log_density[best])
+        rank = np.empty(k, dtype=np.int32)
+        rank[order] = np.arange(k)
+        longest = np.zeros(k, dtype=np.int32)
+        np.maximum.at(longest, member, ascents.iterations)
+        level = Level(
+            bandwidth=sigma,
+            modes=ascents.points[best[order]] * sigma,
+            log_density=ascents.log_density[best[order]],
+            labels=rank[labels],
+            sizes=sizes[order].astype(np.int64),
+            iterations=longest[order],
+            capped=int(ascents.capped.sum()),
+            boundary=np.flatnonzero(ascents.unsure[self.levels[-1].labels] if nested else ascents.unsure),
+            parent=np.full(k, -1, dtype=np.int32),
+        )
+        if nested:
+            self.levels[-1].parent = rank[member]
+        if self.levels:
+            level.unchanged = bool(np.array_equal(level.labels, self.levels[-1].labels))
+        self.levels.append(level)
+        self.works.append(float(ascents.work.sum()))
+        self.ascents = self.streams = None
+        self.run.offer(self._state)
+
+    def _distinct_rows(self) -> np.ndarray:
+        """One row (of positive weight) of each set of equal rows."""
+        X = np.concatenate(list(passes(self.source)))
+        keep = np.arange(self.n) if self.weight is None else np.flatnonzero(self.weight > 0)
+        keys = np.ascontiguousarray(X[keep] + 0.0).view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
+        return np.sort(keep[np.unique(keys, return_index=True)[1]])
+
+    # progress and checkpoint
+
+    def _how_far(self) -> HowFar:
+        total = len(self.bandwidths)
+        level = min(len(self.levels), total - 1)
+        now = len(self.ascents.points) if self.ascents else 0
+        text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
+        if self.forecast is None:
+            block = self.n if self.settings.approach == 1 else most_in_a_block(self.n)
+            self.forecast = Forecast.of(self._rows(), self.bandwidths, block)
+        starts, works = self._starts_so_far(), list(self.works)
+        if self.ascents is not None:
+            expected = expected_work(self.ascents, self.forecast.pairs[level])
+            works += [expected] if expected is not None else []
+        done = sum(self.works) + (float(self.ascents.work.sum()) if self.ascents else 0.0)
+        return done, max(self.forecast.total(starts, works, self.n, self.settings.nested), done), text
+
+    def _starts_so_far(self) -> list[int]:
+        """Ascents of the levels that are done, and of the present one."""
+        levels = len(self.levels) + (self.ascents is not None)
+        if not self.settings.nested:
+            return [self.n] * levels
+        return [self.n, *[len(level.modes) for level in self.levels]][:levels]
+
+    def _done(self) -> int:
+        """Ascents that have arrived, of all levels."""
+        before = self._starts_so_far()[: len(self.levels)]
+        return sum(before) + (int((~self.ascents.moving).sum()) if self.ascents else 0)
+
+    def _state(self) -> State:
+        state: State = {"done": self._done(), "levels": len(self.levels), "works": np.array(self.works)}
+        for number, level in enumerate(self.levels):
+            state |= {f"level{number}/{field.name}": getattr(level, field.name) for field in fields(level)}
+        if self.ascents is not None:
+            state |= self.ascents.state()
+        if self.streams is not None:
+            state |= self.streams.state()
+        return state
+
+    def _restore(self) -> None:
+        state = self.run.restored()
+        if state is None:
+            return
+        for number in range(int(state["levels"])):
+            kept = {field.name: state[f"level{number}/{field.name}"] for field in fields(Level)}
+            scalars = {"bandwidth": float(kept["bandwidth"]), "capped": int(kept["capped"])}
+            self.levels.append(Level(**{**kept, **scalars, "unchanged": bool(kept["unchanged"])}))
+        self.works = state["works"].tolist()
+        if "ascents/points" in state:
+            self.ascents = Ascents.from_state(state)
+        self.streams = Streams.from_state(state)
+
+
+def _highest_ends(member: np.ndarray, log_density: Array) -> np.ndarray:
+    """The end of each mode where the density is highest; of equals the first."""
+    order = np.lexsort((np.arange(len(member)), -log_density, member))
+    _, first = np.unique(member[order], return_index=True)
+    return order[first]

@@ -1,0 +1,112 @@
+"""From ends of ascents to numbered clusters, the tree between levels, and the level to show first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.models.hmac.points import Frame
+
+DIGITS = 9
+"""Of a log density that count in the order of modes."""
+
+
+@dataclass
+class Level:
+    """The clustering at one bandwidth. Modes are numbered by falling size (weight), then density, then lowest row."""
+
+    bandwidth: float
+    modes: Array  # (m, d) in the coordinates of the analysis, or (`outward`) of the data
+    log_density: Array  # (m) at the modes: log of the weighted sum of kernels, or (`outward`) of the density
+    labels: np.ndarray  # (n) int32
+    sizes: np.ndarray  # (m) rows
+    iterations: np.ndarray  # (m) the longest ascent that ended there
+    capped: int  # ascents ended by the iteration limit
+    boundary: np.ndarray  # rows whose ascent came close to a saddle, so that they lie near a watershed
+    parent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    unchanged: bool = False
+
+    def outward(self, frame: Frame) -> Level:
+        """The level in the coordinates of the data: its modes, and log densities that belong to them."""
+        return replace(self, modes=frame.outward(self.modes), log_density=self.log_density - self._constant(frame))
+
+    def as_tree(self, frame: Frame) -> dict[str, Any]:
+        """The level as a store keeps it: without its labels, in the coordinates of the data."""
+        shown = self.outward(frame)
+        with np.errstate(over="ignore", under="ignore"):
+            density = np.exp(shown.log_density)
+        return {
+            "@bandwidth": self.bandwidth,
+            "@capped": self.capped,
+            "@clusters": len(self.sizes),
+            "@unchanged": self.unchanged,
+            "modes": shown.modes,
+            "density": density,
+            "log_density": shown.log_density,
+            "sizes": self.sizes,
+            "parent": self.parent,
+            "iterations": self.iterations,
+            "boundary": self.boundary,
+        }
+
+    @classmethod
+    def from_tree(cls, tree: dict[str, Any], labels: np.ndarray, frame: Frame) -> Level:
+        """The level back from a store."""
+        names = ("sizes", "iterations", "boundary", "parent")
+        level = cls(
+            bandwidth=float(tree["@bandwidth"]),
+            modes=frame.inward(tree["modes"]),
+            log_density=tree["log_density"],
+            labels=labels,
+            capped=int(tree["@capped"]),
+            unchanged=bool(tree["@unchanged"]),
+            **{name: tree[name] for name in names},
+        )
+        level.log_density = level.log_density + level._constant(frame)
+        return level
+
+    def _constant(self, frame: Frame) -> float:
+        """What a log sum of kernels has to lose to be a log density in the coordinates of the data."""
+        d = self.modes.shape[1]
+        return float(0.5 * d * (np.log(2 * np.pi) + 2 * np.log(self.bandwidth)) + np.log(frame.scale).sum())
+
+
+def canonical_order(labels: np.ndarray, weight: Array | None, log_density: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Rows a mode, and the modes by falling size (weight), falling density, lowest row.
+
+    Densities that differ by a rounding are equal: they may come out otherwise by the other approach.
+    """
+    k = len(log_density)
+    sizes = np.bincount(labels, minlength=k)
+    mass = sizes if weight is None else np.bincount(labels, weights=weight, minlength=k)
+    first = np.full(k, len(labels))
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    return sizes, np.lexsort((first, -np.round(log_density, DIGITS), -mass))
+
+
+def plateaus(labels: np.ndarray, distinct: np.ndarray) -> list[tuple[int, int, int]]:
+    """Ranges of levels (first, last, clusters) over which the number of clusters of more than one distinct row stays.
+
+    `distinct` marks one row of each set of equal rows.
+    """
+    counts = [int((np.bincount(row[distinct]) > 1).sum()) for row in labels]
+    ranges: list[tuple[int, int, int]] = []
+    for level, count in enumerate(counts):
+        if ranges and ranges[-1][2] == count:
+            ranges[-1] = (ranges[-1][0], level, count)
+        else:
+            ranges.append((level, level, count))
+    return ranges
+
+
+def most_persistent(ranges: list[tuple[int, int, int]], bandwidths: Array) -> int:
+    """The level to show: the last one of the plateau of two or more clusters that is longest in log bandwidth."""
+    candidates = [r for r in ranges if r[2] >= 2]
+    if not candidates:
+        return len(bandwidths) - 1
+    log_bandwidth = np.log(bandwidths)
+    longest = max(candidates, key=lambda r: (log_bandwidth[r[1]] - log_bandwidth[r[0]], r[1]))
+    return longest[1]

@@ -1,0 +1,99 @@
+"""The data points as workers see them: centred, scaled, and laid out as kernels at one bandwidth."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.kernels.density.kernel_sums import Array, ScaledKernels, scale_kernels
+from parallel_mix.models.core.sources import ROWS_A_PASS, RowSource, passes
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The coordinates of the analysis: (x - centre) / scale, column by column."""
+
+    centre: Array
+    scale: Array
+    spread: float  # the largest standard deviation of a column (n - 1) in these coordinates
+
+    def inward(self, X: Array) -> Array:
+        result: Array = (X - self.centre) / self.scale
+        return result
+
+    def outward(self, Z: Array) -> Array:
+        result: Array = Z * self.scale + self.centre
+        return result
+
+
+def measure_frame(source: RowSource, standardize: bool) -> Frame:
+    """Centre on the middle of each column's range (exact, whatever the order of rows), and measure the spread.
+
+    Weights are counts of rows, so that the standard deviation divides by sum w - 1; weights that add to less than 2
+    are proportions, and it divides by their sum.
+    """
+    n, d = source.shape
+    w = source.weights()
+    low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    for X in passes(source):
+        np.minimum(low, X.min(axis=0), out=low)
+        np.maximum(high, X.max(axis=0), out=high)
+    centre = low / 2 + high / 2
+    reach = np.where(high > low, np.maximum(high - centre, centre - low), 1.0)
+    if not (high > low).any():
+        raise InputError(f"All {n} rows are equal: constant data have no clusters to find.")
+    count = float(n) if w is None else float(w.sum())
+    weight = np.full(n, 1.0 / n) if w is None else w / count
+    correction = count / (count - 1.0) if count >= 2.0 else 1.0
+    first, second = np.zeros(d), np.zeros(d)
+    for start, X in zip(range(0, n, ROWS_A_PASS), passes(source), strict=True):
+        first += weight[start : start + len(X)] @ ((X - centre) / reach)
+    for start, X in zip(range(0, n, ROWS_A_PASS), passes(source), strict=True):
+        second += weight[start : start + len(X)] @ ((X - centre) / reach - first) ** 2
+    deviation = reach * np.sqrt(second * correction)
+    deviation[high == low] = 0.0
+    if standardize:
+        return Frame(centre, np.where(deviation > 0.0, deviation, 1.0), 1.0)
+    return Frame(centre, np.ones(d), float(deviation.max()))
+
+
+@dataclass(frozen=True)
+class PointsRecipe:
+    """What a worker needs to load the points by itself."""
+
+    source: RowSource
+    frame: Frame
+
+    def load(self) -> Points:
+        return Points(self.source, self.frame)
+
+
+class Points:
+    """The shared context of both approaches: all rows, or only the blocks this worker was asked for."""
+
+    def __init__(self, source: RowSource, frame: Frame) -> None:
+        self.shape = source.shape
+        self._source = source
+        self._frame = frame
+        self._lock = threading.Lock()
+        self._rows: dict[tuple[int, int], Array] = {}
+        self._kernels: dict[tuple[int, int], ScaledKernels] = {}
+        self._sigma = 0.0
+        w = source.weights()
+        with np.errstate(divide="ignore"):
+            self.log_weights = np.full(self.shape[0], -np.log(self.shape[0])) if w is None else np.log(w / w.sum())
+
+    def kernels(self, sigma: float, start: int = 0, stop: int | None = None) -> ScaledKernels:
+        """Kernels of rows start..stop (all by default) with bandwidth sigma; the last bandwidth's are kept."""
+        span = (start, self.shape[0] if stop is None else stop)
+        with self._lock:
+            if sigma != self._sigma:
+                self._sigma, self._kernels = sigma, {}
+            if span not in self._rows:
+                self._rows[span] = self._frame.inward(self._source.rows(*span))
+            if span not in self._kernels:
+                self._kernels[span] = scale_kernels(self._rows[span], self.log_weights[slice(*span)], sigma)
+            return self._kernels[span]

@@ -1,0 +1,97 @@
+"""New points climb the density of the old ones, level by level, until they stand on a mode that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.errors import InputError
+from parallel_mix.kernels.density.ascents import Ascents
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.density.modal_em import warm_up as warm_up
+from parallel_mix.kernels.density.mode_merging import MERGE_TOLERANCE
+from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.core.sources import RowSource
+from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks
+from parallel_mix.models.hmac.mode_tree import Level
+from parallel_mix.models.hmac.points import PointsRecipe
+from parallel_mix.models.hmac.result import HmacResult
+
+FARTHEST = 1e13
+"""Bandwidths beyond which float64 cannot tell which training point is nearer."""
+
+
+def predict_hmac(
+    result: HmacResult, source: RowSource, X: Array, level: int, backend: Backend, run: Run | None = None
+) -> np.ndarray:
+    """Labels of the rows of X at a level; -1 for a mode to which no training point climbed.
+
+    In a nested result a point goes the way a training point went: it climbs at the smallest bandwidth first, and from
+    the mode it meets it follows the tree; so a training point gets its own label again, but for those on a boundary.
+    """
+    warm_up()
+    run = run or QuietRun()
+    level = result.level_number(level)
+    backend.share(PointsRecipe(source, result.frame))
+    labels = np.full(len(X), -1, dtype=np.int32)
+    at = result.frame.inward(X)
+    far = np.flatnonzero(~(np.abs(at).max(axis=1, initial=0.0) < FARTHEST * result.bandwidths[0]))
+    if far.size:
+        raise InputError(f"Row {far[0] + 1} of the new points is more than {FARTHEST:g} bandwidths away from the data.")
+    open_rows = np.arange(len(X))
+    first = 0
+    state = run.restored()
+    ascents: Ascents | None = None
+    streams: Streams | None = None
+    if state is not None:
+        labels, at, open_rows, first = state["labels"], state["at"], state["open_rows"], int(state["level"])
+        ascents, streams = Ascents.from_state(state), Streams.from_state(state)
+    for number in range(first if result.settings.nested else level, level + 1):
+        here = result.levels[number]
+        if ascents is None or streams is None:
+            unknown = np.full(len(open_rows), np.nan)
+            ascents = Ascents.begin(at[open_rows] / here.bandwidth, unknown, stepwise=False)
+            streams = Streams.cut(np.arange(len(open_rows)), ascents.points, source.shape[0])
+        progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
+        how_far = partial(_how_far, ascents, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")
+        state_now = partial(_state, progress, ascents, streams, how_far)
+        for _ in climb_by_blocks(backend, source.shape[0], here.bandwidth, ascents, streams):
+            run.report(how_far)
+            run.offer(state_now)
+        at[open_rows] = ascents.points * here.bandwidth
+        known = nearest_mode(here, ascents.points)
+        met = known >= 0
+        labels[open_rows[met]] = follow_tree(result, number, level)[known[met]]
+        open_rows, ascents, streams = open_rows[~met], None, None
+        if not open_rows.size:
+            break
+    return labels
+
+
+def _how_far(ascents: Ascents, points: int, text: str) -> HowFar:
+    return points - int(ascents.moving.sum()), points, text
+
+
+def _state(progress: State, ascents: Ascents, streams: Streams, how_far: Callable[[], HowFar]) -> State:
+    return {**progress, "done": how_far()[0], **ascents.state(), **streams.state()}
+
+
+def nearest_mode(level: Level, ends: Array) -> np.ndarray:
+    """The mode of the level within the merging tolerance of each end (in bandwidths), or -1."""
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(level.modes / level.bandwidth)
+    distance, index = tree.query(ends, k=1, distance_upper_bound=MERGE_TOLERANCE)
+    found: np.ndarray = np.where(np.isfinite(distance), index, -1)
+    return found
+
+
+def follow_tree(result: HmacResult, level: int, upper: int) -> np.ndarray:
+    """The mode of level `upper` above each mode of `level`."""
+    ancestor = np.arange(len(result.levels[level].modes))
+    for number in range(level, upper):
+        ancestor = result.levels[number].parent[ancestor]
+    return ancestor

@@ -1,0 +1,181 @@
+"""What a clustering by mode association is asked for, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from parallel_mix.errors import InputError
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.models.hmac.mode_tree import Level
+from parallel_mix.models.hmac.points import Frame
+from parallel_mix.progress import plural
+
+
+@dataclass(frozen=True)
+class HmacSettings:
+    """What decides the answer."""
+
+    bandwidths: tuple[float, ...] | None = None
+    levels: int = 20
+    range: tuple[float, float] = (0.1, 2.0)
+    standardize: bool = False
+    nested: bool = True
+    approach: int = 2
+
+    @classmethod
+    def asked(
+        cls,
+        bandwidths: tuple[float, ...] | None,
+        levels: int | None,
+        between: tuple[float, ...] | None,
+        standardize: bool,
+        nested: bool,
+        approach: int,
+    ) -> Self:
+        """Settings from the words of a user; what was not said is None."""
+        if bandwidths is not None and (levels is not None or between is not None):
+            raise InputError("--bandwidths says it all: leave out --levels and --range, or give these two instead.")
+        if between is not None and len(between) != 2:
+            raise InputError(f"The range takes two numbers, lowest and highest; not {len(between)}.")
+        low, high = between or cls.range
+        if (levels or cls.levels) > 1 and not low < high:
+            raise InputError(f"The range takes the lowest first, not {low:g},{high:g}.")
+        return cls(bandwidths, levels or cls.levels, (low, high), standardize, nested, approach)
+
+    def __post_init__(self) -> None:
+        if self.approach not in (1, 2):
+            raise InputError(f"There are approaches 1 and 2, not {self.approach!r}.")
+
+    def ladder(self, spread: float) -> Array:
+        """The bandwidths: those given, or equally spaced over the range in largest standard deviations."""
+        if self.bandwidths is not None:
+            sigma = np.array(self.bandwidths, dtype=np.float64)
+        else:
+            if self.levels < 1:
+                raise InputError(f"The number of levels must be 1 or more, not {self.levels}.")
+            sigma = np.linspace(self.range[0], self.range[1], self.levels) * spread
+        if not (sigma.size and np.isfinite(sigma).all() and (sigma > 0).all()):
+            raise InputError(f"Bandwidths must be positive numbers, not {_listed(sigma)}.")
+        if (np.diff(sigma) <= 0).any():
+            raise InputError(f"Bandwidths must rise from level to level; got {_listed(sigma)}.")
+        return sigma
+
+
+def _listed(sigma: Array) -> str:
+    shown = ", ".join(f"{s:g}" for s in sigma[:6])
+    return shown + (", ..." if len(sigma) > 6 else "") if len(sigma) else "none"
+
+
+@dataclass
+class HmacResult:
+    """All levels of a fit, in the coordinates of the analysis (`frame`)."""
+
+    settings: HmacSettings
+    frame: Frame
+    bandwidths: Array
+    levels: list[Level]
+    plateaus: list[tuple[int, int, int]]
+    default_level: int
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(L, n) int32."""
+        return np.stack([level.labels for level in self.levels])
+
+    def level_number(self, asked: int | None) -> int:
+        """The number of a level asked for (negative: from the last), or of the default one."""
+        if asked is None:
+            return self.default_level
+        if not -len(self.levels) <= asked < len(self.levels):
+            raise InputError(f"There is no level {asked}: the result has levels 0 to {len(self.levels) - 1}.")
+        return asked % len(self.levels)
+
+    @property
+    def several(self) -> list[int]:
+        """Clusters of more than one row at each level; equal rows count once, rows of no weight not at all."""
+        return [count for first, last, count in self.plateaus for _ in range(first, last + 1)]
+
+    def agreement(self, known: np.ndarray, some: np.ndarray) -> str:
+        """A line on how the levels agree with the classes of those rows (`some`) of which they are known."""
+        from sklearn.metrics import adjusted_rand_score
+
+        scores = [adjusted_rand_score(known[some], level.labels[some]) for level in self.levels]
+        shown = self.default_level
+        best = max(range(len(scores)), key=lambda level: (scores[level], level == shown))
+        return (
+            f"agreement with the {len(set(known[some]))} known classes (adjusted Rand index): "
+            f"{scores[shown]:.3f} at level {shown}; best {scores[best]:.3f} at level {best}"
+        )
+
+    def summary(self) -> list[str]:
+        """Lines that tell a person what was found."""
+        n, d = len(self.levels[0].labels), self.levels[0].modes.shape[1]
+        kind = "nested" if self.settings.nested else "flat"
+        levels = plural(len(self.levels), f"{kind} level")
+        lines = [f"{n:,} rows, {plural(d, 'column')}; {levels} by approach {self.settings.approach}", ""]
+        lines.append("level   bandwidth  clusters  of more than one row  largest  longest ascent, steps  remarks")
+        several = self.several
+        stable = {level: (first, last) for first, last, count in self.plateaus for level in range(first, last + 1)}
+        for number, level in enumerate(self.levels):
+            first, last = stable[number]
+            notes = ["default"] if number == self.default_level else []
+            notes += ["as the level before"] if level.unchanged else []
+            notes += [f"stable over {first}-{last}"] if last > first and number == first else []
+            notes += [f"{level.capped} ascents hit the limit"] if level.capped else []
+            notes += [f"{plural(len(level.boundary), 'row')} near a boundary"] if len(level.boundary) else []
+            lines.append(
+                f"{number:5d} {level.bandwidth:11.5g} {len(level.sizes):9d} {several[number]:21d} {level.sizes[0]:8d} "
+                f"{level.iterations.max():22d}  {', '.join(notes)}".rstrip()
+            )
+        chosen = self.levels[self.default_level]
+        first, last = stable[self.default_level]
+        if max(several) < 2:
+            why = "the last: no level has two clusters of more than one row"
+        elif first == last:
+            why = "the last with two or more; none stays from one level to the next: more levels would show which last"
+        else:
+            why = "the most persistent clustering"
+        shown = ", ".join(map(str, chosen.sizes[:8])) + (", ..." if len(chosen.sizes) > 8 else "")
+        lines += ["", f"labels shown: level {self.default_level}, {why}; sizes {shown}"]
+        return lines
+
+    def as_tree(self) -> dict[str, Any]:
+        """The result as a store keeps it; modes and densities in the coordinates of the data."""
+        tree: dict[str, Any] = {
+            "@settings": json.dumps(asdict(self.settings)),
+            "@spread": self.frame.spread,
+            "@default_level": self.default_level,
+            "centre": self.frame.centre,
+            "scale": self.frame.scale,
+            "bandwidths": self.bandwidths,
+            "labels": self.labels,
+            "plateaus": np.array(self.plateaus, dtype=np.int32).reshape(-1, 3),
+        }
+        levels = {f"{number:03d}": level.as_tree(self.frame) for number, level in enumerate(self.levels)}
+        return tree | {"levels": levels}
+
+    @classmethod
+    def from_tree(cls, tree: dict[str, Any]) -> HmacResult:
+        """The result back from a store."""
+        try:
+            return cls._from_tree(tree)
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(f"The result is damaged ({error}): make it again.") from error
+
+    @classmethod
+    def _from_tree(cls, tree: dict[str, Any]) -> HmacResult:
+        settings = json.loads(tree["@settings"])
+        settings["range"] = tuple(settings["range"])
+        settings["bandwidths"] = tuple(settings["bandwidths"]) if settings["bandwidths"] else None
+        frame = Frame(tree["centre"], tree["scale"], float(tree["@spread"]))
+        levels = [
+            Level.from_tree(tree["levels"][f"{number:03d}"], labels, frame)
+            for number, labels in enumerate(tree["labels"])
+        ]
+        ranges = [(int(a), int(b), int(c)) for a, b, c in tree["plateaus"]]
+        default = int(tree["@default_level"])
+        return cls(HmacSettings(**settings), frame, tree["bandwidths"], levels, ranges, default)

@@ -1,0 +1,152 @@
+"""The registry of families: what each is called, and where its parts are.
+
+It has names only; a part is imported when it is asked for.
+
+A family is a folder with some of these modules:
+
+    command.py      its command: what `parallel_mix.cli.Call` asks of one
+    file.py         its groups in HDF5, written and read here alone; `LAYOUT` says for the guide what they are
+    words.py        describe(path): what `info` says, line by line
+    pages.py        draw(path, folder, formats[, choices]): what `plot` draws; returns the files written
+    labels.py       labels_of(path, level): the columns that `export` writes, by name
+    predictions.py  predict(options, backend): what `predict` makes of new rows; `NEEDS` as above
+    examples.py     what the tests that all families share try on it
+
+`register` adds one; nothing else in the package has a list of families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of the command line: the module of its options and its work, and what it does, in a line."""
+
+    name: str
+    module: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of results: the attribute `kind` of its files, and what is made of them."""
+
+    kind: str
+    title: str
+    """What a result is, as in "FILE is a ..."."""
+    folder: str = ""
+    """The package with its parts; by default the one of this name in `parallel_mix.families`."""
+    commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """By name the module in the folder, and what the command does, in a line."""
+    made_by: str = ""
+    """The command that makes such results, where it is another family's, or not the first of its own."""
+    estimators: Mapping[str, str] = field(default_factory=dict)
+    """Classes that `import parallel_mix` offers, and their modules."""
+    classifiers: str = ""
+    """The module whose `METHODS` cross-validation can compare."""
+    levels: bool = False
+    """Whether `plot` takes --level and --columns."""
+
+    @property
+    def package(self) -> str:
+        """The package with its parts."""
+        return self.folder or f"parallel_mix.families.{self.kind}"
+
+    @property
+    def command(self) -> str:
+        """The command that makes its results."""
+        return self.made_by or next(iter(self.commands))
+
+    def has(self, part: str) -> bool:
+        """Whether its folder has a module of this name."""
+        return find_spec(f"{self.package}.{part}") is not None
+
+    def part(self, name: str) -> Any:
+        """One of its modules."""
+        return import_module(f"{self.package}.{name}")
+
+
+FAMILIES: dict[str, Family] = {}
+
+
+def register(family: Family) -> None:
+    """Make a family known: its commands, and what `info`, `plot`, `export` and `predict` make of its files."""
+    FAMILIES[family.kind] = family
+
+
+def commands() -> dict[str, Command]:
+    """All commands of families by name, in the order of registration."""
+    return {
+        name: Command(name, f"{family.package}.{module}", summary)
+        for family in FAMILIES.values()
+        for name, (module, summary) in family.commands.items()
+    }
+
+
+def estimators() -> dict[str, str]:
+    """The modules of the classes that families offer in Python, by the names of these."""
+    return {name: module for family in FAMILIES.values() for name, module in family.estimators.items()}
+
+
+for _family in (
+    Family(
+        "hmac",
+        "clustering by mode association (hmac)",
+        commands={"hmac": ("command", "cluster by hierarchical mode association")},
+        estimators={"HMAC": "parallel_mix.models.hmac.estimator"},
+        levels=True,
+    ),
+    Family(
+        "distances",
+        "matrix of distances",
+        commands={"distances": ("command", "distances between all pairs of rows, to a file")},
+    ),
+    Family("neighbours", "table of nearest neighbours", made_by="distances --knn"),
+    Family(
+        "clusters",
+        "clustering by distances alone",
+        commands={"cluster": ("command", "cluster by distances alone")},
+        estimators=dict.fromkeys(
+            ("GeneralizedKMeans", "VertexSubstitution", "WardDistance"), "parallel_mix.models.clusters.estimators"
+        ),
+    ),
+    Family(
+        "hlm",
+        "classifier over distances (HLM)",
+        commands={
+            "hlm fit": ("fit_command", "fit a classifier over distances"),
+            "hlm update": ("update_command", "let a classifier over distances grow"),
+        },
+        estimators=dict.fromkeys(("HLMClassifier", "KernelHLMClassifier"), "parallel_mix.models.hlm.estimators"),
+        classifiers="parallel_mix.models.hlm.methods",
+    ),
+    Family(
+        "crossval",
+        "comparison of classifiers",
+        commands={"crossval": ("command", "compare classifiers by cross-validation")},
+        estimators={
+            **dict.fromkeys(
+                (
+                    "AffinityKNNClassifier",
+                    "KNNClassifier",
+                    "KRIKNNClassifier",
+                    "KRRKNNClassifier",
+                    "VectorKNNClassifier",
+                ),
+                "parallel_mix.models.similarity.neighbour_classifiers",
+            ),
+            **dict.fromkeys(
+                ("FeatureSVC", "LocalSVC", "PotentialSVC", "SimilaritySVC"), "parallel_mix.models.similarity.svm"
+            ),
+            "LocalSDAClassifier": "parallel_mix.models.similarity.local_sda",
+        },
+        classifiers="parallel_mix.models.similarity.methods",
+    ),
+):
+    register(_family)
