@@ -108,7 +108,16 @@ class Backend(ABC):
         if outcome:
             raise outcome[0]
 
-    def alone(self) -> Backend:
+    @property
+    def only_task(self) -> int | None:
+        """The number of the one task that is to be done, by this thread and where a debugger can follow; None: all."""
+        return None
+
+    def do_alone(self, kernel: Kernel, tasks: Tasks) -> None:
+        """Do the only task of these, and end the run there."""
+        raise AssertionError("this backend does all tasks")
+
+    def inline(self) -> Backend:
         """This thread without workers, for what is done sooner than handed out."""
         from parallel_mix.backends.inline import InlineBackend
 

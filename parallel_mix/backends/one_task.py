@@ -24,18 +24,22 @@ class OneTask(Backend):
     def share(self, recipe: Recipe) -> None:
         self._context = recipe.load()
 
-    def alone(self) -> Backend:
+    @property
+    def only_task(self) -> int:
+        return self.index
+
+    def inline(self) -> Backend:
         return self
 
     def map(self, kernel: Kernel, tasks: Tasks) -> Iterator[tuple[int, Any]]:
         if len(tasks):
-            self._run(kernel, tasks)
+            self.do_alone(kernel, tasks)
         return iter(())
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
-        return self._run(kernel, tasks)
+        return self.do_alone(kernel, tasks)
 
-    def _run(self, kernel: Kernel, tasks: Tasks) -> None:
+    def do_alone(self, kernel: Kernel, tasks: Tasks) -> None:
         if not 0 <= self.index < len(tasks):
             raise InputError(f"There is no task {self.index}: this step of the run has tasks 0 to {len(tasks) - 1}.")
         began = time.perf_counter()

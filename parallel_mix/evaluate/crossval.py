@@ -24,6 +24,7 @@ from parallel_mix.evaluate.tables import table_of, told_apart, written
 from parallel_mix.evaluate.units import ExamRecipe, Task, Told, examine
 from parallel_mix.models.core.methods import ANYTHING, Method
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.core.tasks import Arrays, ResumableMap
 from parallel_mix.models.distances.pairwise import is_known
 
 Ints = np.ndarray
@@ -98,23 +99,23 @@ def compare(recipe: ExamRecipe, backend: Backend, run: Run | None = None) -> Com
     run, methods, protocol = run or QuietRun(), recipe.methods, recipe.protocol
     y = recipe.rows.y
     tests = np.stack([partition_of(y, protocol, p).test for p in range(protocol.partitions)])
-    book = Book(methods, protocol, tests, len(y))
-    book.take_up(run.restored())
+    book = Book(methods, protocol, tests, len(y), run.restored())
     backend.share(recipe)
-    tasks = book.tasks()
-    run.offer(book.state)
-    for index, told in backend.map(examine, tasks):
-        book.note(tasks[index], told)
-        tasks += book.refits()
-        run.report(book.how_far)
-        run.offer(book.state)
+    book.work_off(backend, run, examine)
     return Comparison(protocol, y, tests, book.marks)
 
 
-class Book:
-    """What is done and what is left."""
+class Book(ResumableMap):
+    """The folds and refits of all classifiers: what came of those that are done, and those that are left as tasks.
 
-    def __init__(self, methods: Sequence[Method], protocol: Protocol, tests: Ints, n: int) -> None:
+    A refit is a task once the folds before it have chosen its setting.
+    """
+
+    tasks: list[Task]
+
+    def __init__(
+        self, methods: Sequence[Method], protocol: Protocol, tests: Ints, n: int, state: State | None = None
+    ) -> None:
         self.protocol, self.n = protocol, n
         self.marks = [Marks.empty(method, protocol, tests.shape[1]) for method in methods]
         shape = len(methods), protocol.partitions
@@ -124,8 +125,10 @@ class Book:
         for m, marks in enumerate(self.marks):
             self.folds_done[m] = len(marks.method.settings) == 1
         self.total = int((~self.folds_done).sum()) + self.refit_done.size
+        self._take_up(state)
+        super().__init__(self._left(), "folds and refits", None)
 
-    def tasks(self) -> list[Task]:
+    def _left(self) -> list[Task]:
         """What is left before refits, and the refits that are ready."""
         found = []
         for p in range(self.protocol.partitions):
@@ -134,9 +137,15 @@ class Book:
                     folds = tuple(fold for fold in task.folds if not self.folds_done[m, p, fold])
                     if folds:
                         found.append(Task(m, p, folds, task.settings))
-        return found + self.refits()
+        return found + self._refits()
 
-    def refits(self) -> list[Task]:
+    def ready(self) -> range:
+        first = len(self.tasks)
+        self.tasks += self._refits()
+        self.done = np.append(self.done, np.zeros(len(self.tasks) - first, dtype=bool))
+        return range(first, len(self.tasks))
+
+    def _refits(self) -> list[Task]:
         """Refits that have become ready since they were last asked for."""
         found = []
         for m, p in zip(*np.nonzero(self.folds_done.all(axis=2) & ~self.asked), strict=True):
@@ -149,10 +158,10 @@ class Book:
                 found.append(Task(int(m), int(p), (WHOLE,), (chosen,)))
         return found
 
-    def note(self, task: Task, told: Iterable[Told]) -> None:
-        """Write down what came of a task."""
+    def keep(self, number: int, result: Iterable[Told]) -> None:
+        task = self.tasks[number]
         marks, p = self.marks[task.method], task.partition
-        for one in told:
+        for one in result:
             marks.seconds[p] += one.seconds
             if one.failure:
                 marks.failures[p, one.fold] = one.failure
@@ -169,15 +178,10 @@ class Book:
         """Folds and refits done."""
         ours = [m for m, marks in enumerate(self.marks) if len(marks.method.settings) > 1]
         done = float(self.folds_done[ours].sum() + self.refit_done.sum())
-        return done, float(self.total), f"folds and refits {int(done):,}/{self.total:,}"
+        return done, float(self.total), f"{self.what} {int(done):,}/{self.total:,}"
 
-    def state(self) -> State:
-        """Enough to go on from."""
-        found: dict[str, Any] = {
-            "done": self.how_far()[0],
-            "folds_done": self.folds_done,
-            "refit_done": self.refit_done,
-        }
+    def arrays(self) -> Arrays:
+        found: Arrays = {"folds_done": self.folds_done, "refit_done": self.refit_done}
         for m, marks in enumerate(self.marks):
             for name in ("inner", "predicted", "errors", "seconds", "fits"):
                 found[f"marks/{m}/{name}"] = getattr(marks, name)
@@ -185,7 +189,7 @@ class Book:
                 found[f"failures/{m}/{p}/{fold}"] = text
         return found
 
-    def take_up(self, state: State | None) -> None:
+    def _take_up(self, state: State | None) -> None:
         """Go on from a state."""
         if state is None:
             return

@@ -27,7 +27,7 @@ A_WHILE = 60.0
 """Seconds without a word after which a run that is said to be under way is taken to be dead."""
 LIKELY_ALIVE = 8.0
 ASK_EVERY = 0.1
-LAYOUT = 8
+LAYOUT = 9
 """Of the states in checkpoints; to be raised with any change of them, so that an older one is refused in words."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""

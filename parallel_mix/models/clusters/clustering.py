@@ -27,7 +27,7 @@ from parallel_mix.models.clusters.sharded_substitution import (
 )
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import MatrixSource
-from parallel_mix.models.distances.tiles import work_off
+from parallel_mix.models.core.tasks import Arrays, ResumableMap
 
 TOGETHER = 2
 """Starts of a task: they share what they read of the matrix, which two cores read at the same time."""
@@ -161,35 +161,42 @@ def cluster_distances(
         for k in sorted({min(count, len(rows)) for count in counts}, reverse=True)  # the longest first
         for first, count in shared_starts(tries if k > 1 else 1)
     ]
-    total, state = sum(start.count for start in starts), run.restored()
-    done = np.zeros(len(starts), dtype=bool) if state is None else np.array(state["tasks"], dtype=bool)
-    best = best_of_state(state)
-
-    def keep(number: int, found: Found) -> None:
-        at = starts[number].group, starts[number].clusters
-        if found.beats(best.get(at)):
-            best[at] = found
-
-    def ledger() -> State:
-        return {"done": how_far()[0], "tasks": done, **state_of_best(best)}
-
-    def how_far() -> HowFar:
-        count = sum(start.count for start, was in zip(starts, done, strict=True) if was)
-        return float(count), float(total), f"{method}, start {count}/{total}"
-
+    tasks = MapOfStarts(starts, method, run.restored())
     if largest is None:
         backend.share(GroupsRecipe(matrix, parts, w))
-        work_off(backend, run, partial(cluster_once, method=method, seed=seed), starts, done, keep, ledger, how_far)
+        tasks.work_off(backend, run, partial(cluster_once, method=method, seed=seed))
     else:
         weights = np.ones(matrix.shape[0]) if w is None else w
         steps = steps_of(weights, largest)
         backend.share(ShardsRecipe(matrix, weights, steps))
-        for number in np.flatnonzero(~done):
-            keep(int(number), cluster_in_shards(backend, matrix.shape[0], starts[number], seed, steps))
-            done[number] = True
-            run.report(how_far)
-            run.offer(ledger)
+        for number in np.flatnonzero(~tasks.done):
+            tasks.note(int(number), cluster_in_shards(backend, matrix.shape[0], starts[number], seed, steps))
+            run.report(tasks.how_far)
+            run.offer(tasks.state)
+    best = tasks.best
     return {k: put_together([best[g, min(k, len(rows))] for g, rows in enumerate(parts)], parts, w) for k in counts}
+
+
+class MapOfStarts(ResumableMap):
+    """Starts, of which the best one is kept for each group and number of clusters."""
+
+    def __init__(self, starts: Sequence[Start], method: str, state: State | None) -> None:
+        super().__init__(starts, f"{method}, start", state)
+        self.starts = starts
+        self.best = best_of_state(state)
+
+    def keep(self, number: int, result: Found) -> None:
+        at = self.starts[number].group, self.starts[number].clusters
+        if result.beats(self.best.get(at)):
+            self.best[at] = result
+
+    def arrays(self) -> Arrays:
+        return state_of_best(self.best)
+
+    def how_far(self) -> HowFar:
+        count = sum(start.count for start, was in zip(self.starts, self.done, strict=True) if was)
+        total = sum(start.count for start in self.starts)
+        return float(count), float(total), f"{self.what} {count}/{total}"
 
 
 def put_together(found: Sequence[Found], parts: Sequence[Ints], w: Array | None) -> Clustering:

@@ -8,9 +8,10 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.core.run import QuietRun, Run, State
+from parallel_mix.models.core.tasks import Arrays, MapOfRows
 from parallel_mix.models.distances.tile_layout import Layout
-from parallel_mix.models.distances.tiles import Pairs, PairsRecipe, measured, work_off
+from parallel_mix.models.distances.tiles import Pairs, PairsRecipe, measured
 
 Nearest = tuple[np.ndarray, Array]
 """Indices (m, k) and distances (m, k), by rising distance, of equals the lowest index."""
@@ -54,25 +55,20 @@ def find_neighbours(recipe: PairsRecipe, k: int, backend: Backend, run: Run | No
     backend.share(recipe)
     if state is None:
         layout = Layout.of_neighbours((n, m), recipe.metric.block, measured(backend))
-        state = {"stripes": [], "indices": np.zeros((n, k)), "distances": np.zeros((n, k))}
     else:
         layout = Layout.from_numbers(state["layout"])
-    stripes = [(a, min(a + layout.height, n)) for a in range(0, n, layout.height)]
-    done = np.zeros(len(stripes), dtype=bool)
-    done[: len(state["stripes"])] = state["stripes"]
-    indices = np.array(state["indices"], dtype=np.int64)
-    distances = np.array(state["distances"], dtype=np.float64)
+    stripes = MapOfStripes(layout, n, k, state)
+    stripes.work_off(backend, run, partial(nearest_of_stripe, k=k, width=layout.width))
+    return stripes.outputs["indices"], stripes.outputs["distances"]
 
-    def how_far() -> HowFar:
-        return float(done.sum()), float(len(stripes)), f"{k} nearest, stripe {int(done.sum())}/{len(stripes)}"
 
-    def ledger() -> State:
-        found = {"stripes": done, "indices": indices, "distances": distances}
-        return {"done": int(done.sum()), "layout": layout.as_numbers(), **found}
+class MapOfStripes(MapOfRows):
+    """Stripes of rows with the nearest of each row."""
 
-    def keep(number: int, found: Nearest) -> None:
-        span = slice(*stripes[number])
-        indices[span], distances[span] = found
+    def __init__(self, layout: Layout, rows: int, k: int, state: State | None) -> None:
+        outputs = {"indices": np.zeros((rows, k), dtype=np.int64), "distances": np.zeros((rows, k))}
+        super().__init__(rows, layout.height, f"{k} nearest, stripe", state, **outputs)
+        self.layout = layout
 
-    work_off(backend, run, partial(nearest_of_stripe, k=k, width=layout.width), stripes, done, keep, ledger, how_far)
-    return indices, distances
+    def arrays(self) -> Arrays:
+        return {"layout": self.layout.as_numbers(), **super().arrays()}

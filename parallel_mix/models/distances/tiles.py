@@ -11,11 +11,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parallel_mix.backends.base import Backend, Kernel, Tasks
-from parallel_mix.errors import TaskError, UsersFaultError
+from parallel_mix.backends.base import Backend
+from parallel_mix.errors import UsersFaultError
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
+from parallel_mix.models.core.run import QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource
+from parallel_mix.models.core.tasks import Arrays, ResumableMap
 from parallel_mix.models.distances.tile_layout import BRIEF, LONGEST_SIDE, Layout, Tile, Tiles
 
 UNKNOWN = 1e-5
@@ -140,20 +141,6 @@ class Pairs:
         return D
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Some of many tasks."""
-
-    tasks: Tasks
-    which: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.which)
-
-    def __getitem__(self, k: int) -> Any:
-        return self.tasks[int(self.which[k])]
-
-
 def seconds_a_pair(pairs: Pairs, _: None) -> float:
     """What a pair costs here: by squares, ever larger until their time can be told.
 
@@ -211,47 +198,28 @@ def compute_tiles(
         layout = Layout.of_matrix(shape, recipe.symmetric, recipe.metric.block, measured(backend))
     else:
         layout = Layout.from_numbers(state["layout"])
-    tiles = Tiles(layout, shape)
-    done = np.zeros(len(tiles), dtype=bool) if state is None else np.array(state["tiles"], dtype=bool)
-    sums = np.zeros(shape[0], np.uint64) if state is None else np.array(state["sums"], np.uint64)
-
-    def how_far() -> HowFar:
-        return float(done.sum()), float(len(tiles)), f"{shape[0]:,} x {shape[1]:,}, tile {int(done.sum())}/{len(tiles)}"
-
-    def ledger() -> State:
-        if home is not None:  # first the tiles, then the word that they are there
-            backend.patiently(home.sync)
-        return {"done": int(done.sum()), "tiles": done, "layout": layout.as_numbers(), "sums": sums}
-
-    def keep(number: int, found: Array | list[Sums]) -> None:
-        if isinstance(found, np.ndarray):
-            found = [] if home is None else place(home, tiles[number], found, layout)
-        for first, added in found:
-            sums[first : first + len(added)] += added
-
-    work_off(backend, run, partial(distance_tile, layout=layout), tiles, done, keep, ledger, how_far)
-    return layout, sums
+    flush = (lambda: None) if home is None else partial(backend.patiently, home.sync)
+    tiles = MapOfTiles(shape, layout, state, home, flush)
+    tiles.work_off(backend, run, partial(distance_tile, layout=layout))
+    return layout, tiles.sums
 
 
-def work_off(
-    backend: Backend,
-    run: Run,
-    kernel: Kernel,
-    tasks: Tasks,
-    done: np.ndarray,
-    keep: Callable[[int, Any], None],
-    ledger: Callable[[], State],
-    how_far: Callable[[], HowFar],
-) -> None:
-    """All tasks that are not done: results are kept and noted, a failure is numbered as a run that goes on counts."""
-    left = Chosen(tasks, np.flatnonzero(~done))
-    run.offer(ledger)
-    try:
-        for index, result in backend.map(kernel, left):
-            number = int(left.which[index])
-            keep(number, result)
-            done[number] = True
-            run.report(how_far)
-            run.offer(ledger)
-    except TaskError as error:
-        raise error.renumbered(int((~done[: left.which[error.failure.task]]).sum())) from None
+class MapOfTiles(ResumableMap):
+    """The tiles of a matrix, which go straight to its file; what is kept here are the checksums of its rows."""
+
+    def __init__(
+        self, shape: tuple[int, int], layout: Layout, state: State | None, home: Sink | None, flush: Callable[[], None]
+    ) -> None:
+        super().__init__(Tiles(layout, shape), f"{shape[0]:,} x {shape[1]:,}, tile", state)
+        self.layout, self.home, self.flush = layout, home, flush
+        self.sums = np.zeros(shape[0], np.uint64) if state is None else np.array(state["sums"], np.uint64)
+
+    def keep(self, number: int, result: Array | list[Sums]) -> None:
+        if isinstance(result, np.ndarray):
+            result = [] if self.home is None else place(self.home, self.tasks[number], result, self.layout)
+        for first, added in result:
+            self.sums[first : first + len(added)] += added
+
+    def arrays(self) -> Arrays:
+        self.flush()  # first the tiles, then the word that they are there
+        return {"layout": self.layout.as_numbers(), "sums": self.sums}

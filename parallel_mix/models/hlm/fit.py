@@ -23,9 +23,9 @@ from parallel_mix.kernels.mixtures.few_classes import cluster_classes, drawn
 from parallel_mix.kernels.mixtures.hlm_mixture import mean_square, nearest_sums, sums_of_clusters
 from parallel_mix.models.clusters import groups as distance_groups
 from parallel_mix.models.clusters.groups import Group, best_of_starts, labels_by
-from parallel_mix.models.core.parts import Arrays, work_off_parts, workers_for
 from parallel_mix.models.core.run import QuietRun, Run
 from parallel_mix.models.core.sources import HeldMatrix, MatrixSource
+from parallel_mix.models.core.tasks import Arrays, MapOfParts, workers_for
 from parallel_mix.models.hlm.model import (
     FIELDS,
     KERNEL,
@@ -258,8 +258,10 @@ def fit_parts(
     works = list(sizes**2 * (1 + settings.restarts * len(settings.components))) * len(folds)
     backend = workers_for(backend, works)
     backend.share(recipe)
-    kernel = partial(fit_task, settings=settings)
-    parts = work_off_parts(backend, run or QuietRun(), kernel, every, works, "HLM, class and fold")
+    run = run or QuietRun()
+    tasks = MapOfParts(every, works, "HLM, class and fold", run.restored())
+    tasks.work_off(backend, run, partial(fit_task, settings=settings))
+    parts = tasks.in_order()
     return backend, {fold: parts[k * count : (k + 1) * count] for k, fold in enumerate(folds)}
 
 

@@ -18,8 +18,8 @@ from parallel_mix.kernels.medoids.small_substitution import FEW, FEW_MEDOIDS
 from parallel_mix.kernels.mixtures.few_classes import cluster_few, drawn, grown_block
 from parallel_mix.kernels.mixtures.hlm_mixture import ClusterSums, first_of_clusters, mean_square, nearest_sums
 from parallel_mix.models.clusters.groups import Group, best_of_starts
-from parallel_mix.models.core.parts import Arrays, each_of, work_off_parts, workers_for
 from parallel_mix.models.core.run import QuietRun, Run
+from parallel_mix.models.core.tasks import Arrays, MapOfParts, part_by_part, workers_for
 from parallel_mix.models.hlm import fit as hlm
 from parallel_mix.models.hlm.model import Components, HlmModel, HlmSettings, as_clusters, components_of, mixture_model
 
@@ -198,7 +198,10 @@ def regrouped_model(
     backend = workers_for(backend, works)
     backend.share(PastRecipe(past, old.centroids, components, settings))
     kernel = partial(regroup, components=components, samples=samples, reassign=reassign, settings=settings)
-    parts = work_off_parts(backend, run or QuietRun(), partial(each_of, kernel=kernel), numbers, works, "HLM, class")
+    run = run or QuietRun()
+    tasks = MapOfParts(numbers, works, "HLM, class", run.restored())
+    tasks.work_off(backend, run, part_by_part(kernel))
+    parts = tasks.in_order()
     count = max(len(old.totals), int(past.y.max()) + 1)
     totals = np.bincount(past.y[past.component < 0], minlength=count).astype(np.float64)
     totals[: len(old.totals)] += old.totals

@@ -21,7 +21,7 @@ from parallel_mix.kernels.mixtures.hlm_mixture import (
     posteriors,
 )
 from parallel_mix.models.clusters.groups import CLUSTERINGS
-from parallel_mix.models.core.parts import Arrays
+from parallel_mix.models.core.tasks import Arrays
 
 Ints = np.ndarray
 KERNEL = 0

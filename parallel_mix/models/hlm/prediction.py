@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.mixtures.hlm_mixture import FIELDS, ClusterSums
-from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
-from parallel_mix.models.distances.tiles import work_off
+from parallel_mix.models.core.run import QuietRun, Run
+from parallel_mix.models.core.tasks import MapOfRows
 from parallel_mix.models.hlm.model import HlmModel
 
 ROWS = 512
@@ -50,28 +49,17 @@ class NewRowsRecipe:
         return self
 
 
-def posteriors_of(data: NewRowsRecipe, span: tuple[int, int]) -> Array:
+def posteriors_of(data: NewRowsRecipe, block: tuple[int, int]) -> tuple[Array]:
     """Posteriors of some rows."""
-    return data.model.posteriors(np.asarray(data.matrix[slice(*span)])[:, data.columns])
+    return (data.model.posteriors(np.asarray(data.matrix[slice(*block)])[:, data.columns]),)
 
 
 def predict_hlm(matrix: Rows, columns: np.ndarray, model: HlmModel, backend: Backend, run: Run | None = None) -> Array:
     """p(class | z) for all new rows."""
     run = run or QuietRun()
     n = len(matrix)
-    spans = [(a, min(a + ROWS, n)) for a in range(0, n, ROWS)]
-    state = run.restored() or {"found": np.full((n, len(model.prior)), np.nan), "spans": np.zeros(len(spans))}
-    found, done = np.array(state["found"]), np.array(state["spans"], dtype=bool)
     backend.share(NewRowsRecipe(matrix, columns, model))
-
-    def keep(number: int, part: Array) -> None:
-        found[slice(*spans[number])] = part
-
-    def ledger() -> State:
-        return {"done": int(done.sum()), "spans": done, "found": found}
-
-    def how_far() -> HowFar:
-        return float(done.sum()), float(len(spans)), f"classes of {n:,} rows"
-
-    work_off(backend, run, partial(posteriors_of), spans, done, keep, ledger, how_far)
-    return found
+    posteriors = np.full((n, len(model.prior)), np.nan)
+    blocks = MapOfRows(n, ROWS, f"classes of {n:,} rows, block", run.restored(), posteriors=posteriors)
+    blocks.work_off(backend, run, posteriors_of)
+    return blocks.outputs["posteriors"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,8 @@ import pytest
 
 from parallel_mix.backends.one_task import OneTask
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.models.core.parts import (
-    each_of,
-    handfuls,
-    parts_of_state,
-    state_of_parts,
-    work_off_parts,
-    workers_for,
-)
-from parallel_mix.models.core.run import QuietRun, State
+from parallel_mix.models.core.run import QuietRun, Run, State
+from parallel_mix.models.core.tasks import MapOfParts, part_by_part, ranges_worth, workers_for
 
 
 class Recipe:
@@ -41,28 +33,30 @@ def square(context: int, part: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "works, found",
+    "works, ranges",
     [([], []), ([1], [(0, 1)]), ([5, 5], [(0, 1), (1, 2)]), ([1, 1, 3, 1, 1], [(0, 3), (3, 5)]), ([0, 0], [(0, 2)])],
 )
-def test_handfuls(works: list[float], found: list[tuple[int, int]]) -> None:
-    assert [(task.start, task.stop) for task in handfuls(works, 5)] == found
+def test_small_parts_are_handed_out_together(works: list[float], ranges: list[tuple[int, int]]) -> None:
+    assert [(task.start, task.stop) for task in ranges_worth(works, 5)] == ranges
 
 
 @pytest.mark.parametrize("work", [1.0, 4e5, 1e7])
 def test_parts_are_found_in_their_order_and_taken_up(work: float) -> None:
-    parts, kernel = [0, 1, 2, 4, 5, 6, 7], partial(each_of, kernel=square)
-    with SerialBackend(2) as backend:
-        backend.share(Recipe())
-        found = work_off_parts(backend, QuietRun(), kernel, parts, [work] * 7, "part")
-    assert [one["of"] for one in found] == [10 * part for part in parts]
-    state = state_of_parts(dict(enumerate(found)))
-    assert state["done"] == 7
-    again = parts_of_state(state)
-    assert all((again[k]["values"] == np.arange(part)).all() for k, part in enumerate(parts))
-    with SerialBackend(1) as backend:  # nothing is done twice: 3 would raise
-        backend.share(Recipe())
-        resumed = work_off_parts(backend, Resumed(state), kernel, [3] * 7, [work] * 7, "part")
+    parts = [0, 1, 2, 4, 5, 6, 7]
+
+    def worked_off(parts: list[int], workers: int, run: Run) -> MapOfParts:
+        tasks = MapOfParts(parts, [work] * 7, "part", run.restored())
+        with SerialBackend(workers) as backend:
+            backend.share(Recipe())
+            tasks.work_off(backend, run, part_by_part(square))
+        return tasks
+
+    first = worked_off(parts, 2, QuietRun())
+    assert [one["of"] for one in first.in_order()] == [10 * part for part in parts]
+    assert first.state()["done"] == 7
+    resumed = worked_off([3] * 7, 1, Resumed(first.state())).in_order()  # nothing is done twice: 3 would raise
     assert [one["of"] for one in resumed] == [10 * part for part in parts]
+    assert all((one["values"] == np.arange(part)).all() for one, part in zip(resumed, parts, strict=True))
 
 
 def test_little_work_is_done_here_and_no_other() -> None:
