@@ -18,7 +18,7 @@ EVERY_RANK = True
 class Options(Resources):
     """Options of `parallel-mix doctor`."""
 
-    folder: Path = argument("where results will be written (default: here)", nargs="?", default=Path())
+    folder: Path = argument("where results will be written (default: here)", nargs="?", default=Path(), is_input=False)
     submit: bool = option(False, "run it as a job of two minutes and show what it says")
 
 

@@ -13,7 +13,9 @@ from parallel_mix.config import argument, option
 class Options:
     """Options of `parallel-mix status`."""
 
-    outputs: list[Path] | None = argument("outputs of runs, or folders (default: this one)", nargs="*", default=None)
+    outputs: list[Path] | None = argument(
+        "outputs of runs, or folders (default: this one)", nargs="*", default=None, is_input=False
+    )
     json: bool = option(False, "print JSON for scripts")
 
 

@@ -25,10 +25,21 @@ def option(default: Any, text: str, *, read: Any = None, metavar: str | None = N
     return field(default=default, metadata={"help": text, "read": read, "metavar": metavar, **more})
 
 
-def argument(text: str, *, nargs: str | None = None, read: Any = Path, default: Any = MISSING) -> Any:
-    """A positional argument: a path, unless it is read otherwise."""
-    metadata = {"help": text, "read": read, "positional": True, "nargs": nargs}
+def argument(
+    text: str, *, nargs: str | None = None, read: Any = Path, default: Any = MISSING, is_input: bool = True
+) -> Any:
+    """A positional argument: the path of an input file, unless it is read otherwise or said to be none."""
+    metadata = {"help": text, "read": read, "positional": True, "nargs": nargs, "input": is_input and read is Path}
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+
+
+def input_files(options: Any) -> list[Path]:
+    """The input files that options name: the fields that say so of themselves."""
+    paths: list[Path] = []
+    for item in fields(options):
+        value = getattr(options, item.name) if item.metadata.get("input") else None
+        paths += value if isinstance(value, list) else [] if value is None else [value]
+    return paths
 
 
 def numbers(text: str) -> tuple[float, ...]:

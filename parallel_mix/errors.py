@@ -63,6 +63,7 @@ class Failure:
     error: str
     traceback: str
     users_fault: bool = False  # a `UsersFaultError`
+    input_error: bool = False  # any `InputError`
 
 
 class TaskError(ParallelMixError):

@@ -44,6 +44,8 @@ class Family:
     """The package with its parts; by default the one of this name in `parallel_mix.families`."""
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """By name the module in the folder, and what the command does, in a line."""
+    group: str = ""
+    """The group (or dataset) of its files that holds the result; by default the one that is called after the kind."""
     made_by: str = ""
     """The command that makes such results, where it is another family's, or not the first of its own."""
     estimators: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +54,11 @@ class Family:
     """The module whose `METHODS` cross-validation can compare."""
     levels: bool = False
     """Whether `plot` takes --level and --columns."""
+
+    @property
+    def place(self) -> str:
+        """The group (or dataset) of its files that holds the result."""
+        return self.group or self.kind
 
     @property
     def package(self) -> str:
@@ -111,6 +118,7 @@ for _family in (
     Family(
         "clusters",
         "clustering by distances alone",
+        group="cluster",
         commands={"cluster": ("command", "cluster by distances alone")},
         estimators=dict.fromkeys(
             ("GeneralizedKMeans", "VertexSubstitution", "WardDistance"), "parallel_mix.models.clusters.estimators"

@@ -43,6 +43,12 @@ class Backend(ABC):
 
     name: str
     size: int
+    shares_memory = True
+    """Whether workers were forked from this process or are its threads, so that what it holds costs them nothing."""
+    shares_files = True
+    """Whether workers see the files that this process writes beside its output."""
+    limits_memory = False
+    """Whether a worker is ended that holds too much, a file that is mapped and shared with others included."""
 
     def __init__(self, stop: StopFlag | None = None) -> None:
         self.stop = stop or StopFlag()

@@ -98,6 +98,9 @@ class DaskBackend(Backend):
     """Tasks as Dask futures. Give `client`, or `scheduler`/`scheduler_file`, or neither for a local cluster."""
 
     name = "dask"
+    shares_memory = False
+    shares_files = False
+    limits_memory = True
 
     def __init__(
         self,

@@ -47,6 +47,7 @@ class MpiBackend(Backend):
         self.threads = threads or 1
         self.ranks = self.comm.Get_size()
         self.size = self.ranks * self.threads
+        self.shares_memory = self.ranks == 1
         self._blas = one_blas_thread()
         self._local = ComputeThreads(self.threads, f"rank {self.rank}")
         self._call = 0

@@ -15,7 +15,7 @@ from typing import Any
 
 from parallel_mix.backends.base import Kernel
 from parallel_mix.backends.usage import Meter, Usage
-from parallel_mix.errors import Failure, UsersFaultError
+from parallel_mix.errors import Failure, InputError, UsersFaultError
 
 QUEUED_AHEAD = 2
 
@@ -63,7 +63,8 @@ def failure_of(error: BaseException, index: int, worker: str) -> Failure:
     if isinstance(error, UsersFaultError):
         return Failure(index, socket.gethostname(), worker, str(error), "", users_fault=True)
     text = f"{type(error).__name__}: {error}".rstrip(".")
-    return Failure(index, socket.gethostname(), worker, text, traceback.format_exc())
+    asked = isinstance(error, InputError)
+    return Failure(index, socket.gethostname(), worker, text, traceback.format_exc(), input_error=asked)
 
 
 class ComputeThreads:

@@ -10,6 +10,7 @@ from typing import Any
 
 from parallel_mix.cluster import slurm
 from parallel_mix.cluster.batch_script import Stage
+from parallel_mix.config import input_files
 from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.store.checkpoints import note_queued
 
@@ -60,14 +61,15 @@ def refuse_shared_outputs(array: str | None, outputs: Sequence[Path | None]) -> 
 
 
 def stages_done(commands: Sequence[Any], folder: Path) -> int:
-    """How many of a chain's first commands an earlier submission has done: the output is newer than the input."""
+    """How many of a chain's first commands an earlier submission has done: the output is newer than all inputs."""
     done = 0
     for command in commands[:-1]:
-        output, source = getattr(command, "output", None), getattr(command, "input", None)
-        if output is None or source is None or getattr(command, "force", False):
+        output, sources = getattr(command, "output", None), input_files(command)
+        if output is None or not sources or output in sources or getattr(command, "force", False):
             break
         try:
-            newer = (folder / output).stat().st_mtime >= (folder / source).stat().st_mtime
+            made = (folder / output).stat().st_mtime
+            newer = all(made >= (folder / source).stat().st_mtime for source in sources)
         except OSError:
             break
         if not newer:
@@ -89,9 +91,8 @@ def check_inputs(folder: Path, commands: Sequence[Any]) -> None:
     """Every command's inputs must be there, or be made by a command before it."""
     made: list[Path] = []
     for command in commands:
-        for name in ("input", "model", "result", "run", "file"):
-            path = getattr(command, name, None)
-            if isinstance(path, Path) and folder / path not in made and not (folder / path).exists():
+        for path in input_files(command):
+            if folder / path not in made and not (folder / path).exists():
                 raise InputError(f"{path} is not there, and no command before makes it.")
         if getattr(command, "output", None):
             made.append(folder / command.output)

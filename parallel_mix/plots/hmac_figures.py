@@ -164,7 +164,7 @@ def draw_densities(result: HmacResult, styles: Styles, level: int) -> Any:
     figure = new_figure(7.5, 4.5)
     axes = figure.add_subplot()
     chosen = result.levels[level]
-    log_density = chosen.as_tree(result.frame)["log_density"] / np.log(10)
+    log_density = chosen.outward(result.frame).log_density / np.log(10)
     for style in sorted({(styles.colour(level, k), styles.marker(level, k)) for k in range(len(chosen.sizes))}):
         here = [k for k in range(len(chosen.sizes)) if (styles.colour(level, k), styles.marker(level, k)) == style]
         axes.scatter(chosen.sizes[here], log_density[here], color=style[0], marker=style[1], s=40, zorder=3)

@@ -15,21 +15,14 @@ from typing import Any
 import h5py
 
 from parallel_mix.errors import InputError, ParallelMixError, UsersFaultError
+from parallel_mix.registry import FAMILIES
 from parallel_mix.store.damage import MEND
 from parallel_mix.store.guard import checksums_in
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened, put_table, read_hdf5
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
 FORMAT = 1
-GROUPS = {"clusters": "cluster"}
-"""Where a result is, if not in a group (or dataset) that is called after its kind."""
-
 Tree = dict[str, Any]
-
-
-def write_result(path: Path, kind: str, tree: Tree, data: Tree, record: Tree) -> None:
-    """Write the result `tree` under the name of its kind, whole or not at all."""
-    write_tree(path, kind, {"data": data, kind: tree, "run": {f"@{key}": value for key, value in record.items()}})
 
 
 def write_tree(path: Path, kind: str, tree: Tree) -> None:
@@ -44,7 +37,7 @@ def read_result(path: Path, kind: str) -> Tree:
     if (found := kind_of(path)) != kind:
         raise InputError(f"{path} is a result of the kind {found!r}; this needs one of the kind {kind!r}.")
     with opened(path) as file:
-        return _get(file[GROUPS.get(kind, kind)])
+        return _get(file[place_of(kind)])
 
 
 def read_group(path: Path, name: str) -> Tree:
@@ -71,11 +64,16 @@ def making_sense_of(*paths: Path) -> Iterator[None]:
         raise
 
 
+def place_of(kind: str) -> str:
+    """The group (or dataset) that holds a result of a kind."""
+    return FAMILIES[kind].place if kind in FAMILIES else kind
+
+
 def is_result(path: Path) -> bool:
     """True for a result of ours, false for any other file."""
     try:
         with opened(path) as file:
-            return GROUPS.get(kind := str(file.attrs.get("kind", "")), kind) in file
+            return place_of(str(file.attrs.get("kind", ""))) in file
     except InputError:
         return False
 
@@ -84,7 +82,7 @@ def kind_of(path: Path) -> str:
     """The kind of a result file of ours."""
     with opened(path) as file:
         kind = file.attrs.get("kind")
-        if kind is None or GROUPS.get(kind, kind) not in file:
+        if kind is None or place_of(str(kind)) not in file:
             raise InputError(f"{path} is no result of parallel-mix.")
         if (version := int(file.attrs.get("format", FORMAT))) > FORMAT:
             raise InputError(f"{path} has format {version}, written by a later parallel-mix: this one reads {FORMAT}.")

@@ -17,7 +17,6 @@ from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import Failure, InputError, TaskError
 from parallel_mix.families.clusters import job as clusters_job
-from parallel_mix.runs.job import Job
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Selection, read_table
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
@@ -217,13 +216,14 @@ def test_all_look_at_a_large_matrix(large: Path, tmp_path: Path) -> None:
 
 def test_a_worker_that_cannot_see_the_matrix_says_so(large: Path) -> None:
     def unseen(kernel: object, tasks: object) -> NoReturn:
-        raise TaskError(Failure(1, "n2", "rank 3", "InputError: /nowhere/D.h5 does not exist", "Traceback"))
+        raise TaskError(
+            Failure(1, "n2", "rank 3", "InputError: /nowhere/D.h5 does not exist", "Traceback", input_error=True)
+        )
 
-    job = object.__new__(Job)
-    job.options = SimpleNamespace(only_task=None)  # type: ignore[assignment]
-    job.backend = SimpleNamespace(share=lambda recipe: None, map=unseen)  # type: ignore[assignment]
+    backend = SimpleNamespace(share=lambda recipe: None, map=unseen, only_task=None)
+    reader = InputReader(backend, Progress(quiet=True), Selection())  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^rank 3 \(host n2\) cannot read the input; /nowhere/D.h5 does not exist\.$"):
-        job._look(StoredMatrix.of(large, "plain"), large)
+        reader.look(StoredMatrix.of(large, "plain"), large)
 
 
 @pytest.mark.parametrize("backend", ["serial2", "mpi2"])
@@ -259,7 +259,7 @@ def test_the_workers_of_a_host_share_a_plain_matrix(
     monkeypatch.setattr(clusters_job, "available_cores", lambda: 2)
     job = object.__new__(clusters_job.ClustersJob)
     job.options = SimpleNamespace(method=method, clusters=[3], shard=False, symmetrize=False)
-    job.job = SimpleNamespace(backend=SimpleNamespace(name=backend, size=2))  # type: ignore[assignment]
+    job.job = SimpleNamespace(backend=SimpleNamespace(size=2, shares_memory=False, limits_memory=backend == "dask"))  # type: ignore[assignment]
     job.groups, job.table = None, read_table(folder / "D.h5", Selection("distances", kind="matrix"))
     if found is None:
         with pytest.raises(InputError, match="use fewer workers, or vsh"):

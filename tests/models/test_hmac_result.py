@@ -50,19 +50,19 @@ def test_the_tree_leads_from_level_to_level(fitted: HMAC) -> None:
 
 def test_densities_are_densities(fitted: HMAC) -> None:
     level = fitted.result_.levels[5]
-    sigma, tree = level.bandwidth, level.as_tree(fitted.result_.frame)
-    squares = ((tree["modes"][:, None] - X[None]) ** 2).sum(axis=2)
+    sigma, shown = level.bandwidth, level.outward(fitted.result_.frame)
+    squares = ((shown.modes[:, None] - X[None]) ** 2).sum(axis=2)
     f = np.exp(-squares / (2 * sigma**2)).mean(axis=1) / (2 * np.pi * sigma**2) ** 1.5
-    np.testing.assert_allclose(tree["density"], f, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(shown.log_density), f, rtol=1e-6)
 
 
 def test_standardized_modes_and_densities_are_in_data_units() -> None:
     scale = np.array([1.0, 100.0, 0.01])
     plain = HMAC(standardize=True, levels=5).fit(X)
     scaled = HMAC(standardize=True, levels=5).fit(X * scale)
-    one, other = (m.result_.levels[2].as_tree(m.result_.frame) for m in (plain, scaled))
-    np.testing.assert_allclose(one["modes"] * scale, other["modes"], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(one["density"], other["density"] * scale.prod(), rtol=1e-6)
+    one, other = (m.levels_[2] for m in (plain, scaled))
+    np.testing.assert_allclose(one.modes * scale, other.modes, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(np.exp(one.log_density), np.exp(other.log_density) * scale.prod(), rtol=1e-6)
 
 
 def test_the_range_is_in_largest_standard_deviations() -> None:

@@ -11,14 +11,14 @@ import numpy as np
 from parallel_mix.backends.threads import available_cores
 from parallel_mix.backends.usage import available_memory
 from parallel_mix.errors import InputError
-from parallel_mix.families.distances.job import names
-from parallel_mix.models.clusters.clustering import Clustering, check_counts, cluster_distances
+from parallel_mix.families.clusters.file import tree_of
+from parallel_mix.families.distances.file import names
+from parallel_mix.models.clusters.clustering import check_counts, cluster_distances
 from parallel_mix.models.core.sources import MatrixSource
 from parallel_mix.models.distances.checks import asymmetry_of, can_be_squared
 from parallel_mix.models.distances.pairwise import class_names, is_known
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
-from parallel_mix.store.results import write_tree
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Table
 
@@ -46,7 +46,7 @@ class ClustersJob:
         else:
             check_counts(options.clusters, table.count)
         self.shard = self.in_shards()
-        self.matrix = job.square(table, options.symmetrize)
+        self.matrix = job.staging.matrix(table, options.symmetrize)
         tell_asymmetry(job, self.matrix, table.path, "Ward's method" if options.method == "ward" else "")
 
     def in_shards(self) -> bool:
@@ -55,7 +55,7 @@ class ClustersJob:
         possible = options.method == "vsh" and self.groups is None and min(options.clusters) > 1
         if options.shard and not possible:
             raise InputError("--shard is for vsh of all rows, into two clusters or more.")
-        at_once = 1 if backend.name == "serial" else min(backend.size, available_cores())
+        at_once = 1 if backend.shares_memory else min(backend.size, available_cores())
         needed, there = 8 * self.table.count**2 * at_once, available_memory()
         if needed > there and self._held_once():
             needed //= at_once
@@ -73,7 +73,7 @@ class ClustersJob:
         None needs the transpose or the mean of both; Dask's are told from each other, and ended, by what each maps.
         """
         matrix, options = self.table.matrix, self.options
-        other = options.symmetrize or options.method == "ward" or self.job.backend.name == "dask"
+        other = options.symmetrize or options.method == "ward" or self.job.backend.limits_memory
         return not other and isinstance(matrix, StoredMatrix) and matrix.is_mapped and asymmetry_of(matrix) == 0
 
     def intention(self) -> str:
@@ -85,7 +85,6 @@ class ClustersJob:
     def run(self) -> None:
         """Begin or go on, cluster, write."""
         options, job = self.options, self.job
-        job.unit = "starts"
         decided = {name: getattr(options, name) for name in ("method", "clusters", "by_class", "symmetrize", "seed")}
         decided |= {"classes": digest_of_groups(self.groups)} if self.groups is not None else {}
         decided |= {"restarts": options.restarts} if options.method == "vsh" else {}
@@ -98,36 +97,13 @@ class ClustersJob:
             restarts=options.restarts,
             seed=options.seed,
             backend=job.backend,
-            run=job.start(decided),
+            run=job.start(decided, unit="starts"),
             largest=self.table.survey.highest if self.shard else None,
         )
-        record = {f"@{key}": value for key, value in job.complete_record().items()}
         for clustering in found.values():
             job.progress.say(f"{plural(len(clustering.medoids), 'cluster')}: total distance {clustering.loss:.9g}.")
-        tree: dict[str, Any] = {f"@{name}": value for name, value in decided.items() if value is not None}
-        if len(found) == 1:
-            tree |= self._tree(next(iter(found.values())))
-        else:
-            tree |= {f"{count:03d}": self._tree(clustering) for count, clustering in found.items()}
-        data = {
-            "@digest": job.digest,
-            "@path": str(self.table.path.absolute()),
-            "@dataset": self.options.dataset,
-            **names(self.table),
-        }
-        write_tree(job.output, "clusters", {"data": data, "cluster": tree, "run": record})
-        job.finish()
-
-    def _tree(self, clustering: Clustering) -> dict[str, Any]:
-        tree = {
-            "labels": clustering.labels.astype(np.int32),
-            "centroids": clustering.medoids,
-            "sizes": clustering.sizes,
-            "@loss": clustering.loss,
-        }
-        if self.classes is not None:
-            tree["classes"] = [self.classes[group] for group in clustering.groups]
-        return tree
+        kept = {"@dataset": options.dataset, **names(self.table)}
+        job.write("clusters", tree_of(found, decided, self.classes), self.table, kept)
 
 
 def digest_of_groups(groups: list[np.ndarray]) -> str:

@@ -61,7 +61,7 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
 
     kind = kind_of_input(options)
     with Job("crossval", options, backend, selection_of(options, kind)) as job:
-        comparison = CrossvalJob(job, job.read(options.input), kind, *decided)
+        comparison = CrossvalJob(job, job.reader.read(options.input), kind, *decided)
         if options.dry_run:
             job.progress.say(comparison.intention())
             return

@@ -9,7 +9,53 @@ from typing import Any
 
 import numpy as np
 
+from parallel_mix.evaluate.crossval import Comparison, Marks
+from parallel_mix.evaluate.partitions import WHOLE
 from parallel_mix.store.results import Tree, read_group, read_result, read_source
+
+LAYOUT = (
+    ("/crossval@protocol, @identity, @kind, @conversion, @metric", "what decided the comparison; vdm where it was "
+     "learnt in each training part"),
+    ("/crossval/classes, y (n), tests (P, t)", "names and numbers of the classes, test rows of each partition"),
+    ("/crossval/methods/000@name, @title, @where, @fixed; settings", "a classifier, and what its folds chose from "
+     "(JSON)"),
+    ("/crossval/methods/000/inner (P, folds, settings)", "errors in the folds (NaN: failed)"),
+    ("/crossval/methods/000/chosen, errors (P), predicted (P, t)", "number of the setting chosen, error and classes "
+     "predicted in the test rows"),
+    ("/crossval/methods/000/failures/...", "tracebacks"),
+    ("/data/known, rows; @path, @digest", "the rows of known class, their names, and where the data are"),
+    ("/run/seconds, refits", "of all fits and of the last one, by partition"),
+)  # fmt: skip
+
+
+def tree_of(about: Tree, classes: list[str], y: np.ndarray, comparison: Comparison) -> Tree:
+    """The groups of a result; `about` is what decided it."""
+    groups = {f"{m:03d}": method_tree(marks) for m, marks in enumerate(comparison.marks)}
+    return {"crossval": {**about, "classes": classes, "y": y, "tests": comparison.tests, "methods": groups}}
+
+
+def fold_name(fold: int) -> str:
+    """A fold in words."""
+    return "the whole training part" if fold == WHOLE else f"fold {fold}"
+
+
+def method_tree(marks: Marks) -> dict[str, Any]:
+    """One classifier as it is stored."""
+    method = marks.method
+    tree: dict[str, Any] = {
+        "@name": method.name,
+        "@title": method.title,
+        "@where": method.where,
+        "@fixed": json.dumps(dict(method.fixed)),
+        "settings": json.dumps(method.settings),
+        "inner": marks.inner,
+        "chosen": marks.chosen,
+        "predicted": marks.predicted,
+        "errors": marks.errors,
+    }
+    if marks.failures:
+        tree["failures"] = {f"partition {p}, {fold_name(fold)}": text for (p, fold), text in marks.failures.items()}
+    return tree
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError, ParallelMixError
-from parallel_mix.evaluate.crossval import Comparison, Marks, compare
+from parallel_mix.evaluate.crossval import Comparison, compare
 from parallel_mix.evaluate.data import KINDS, RowsRecipe
 from parallel_mix.evaluate.methods import check_kinds, known_methods, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
 from parallel_mix.evaluate.units import ExamRecipe, predictions
 from parallel_mix.families.clusters.job import check_distances, tell_asymmetry
+from parallel_mix.families.crossval.file import fold_name, tree_of
 from parallel_mix.families.distances.job import identity_of_function
 from parallel_mix.families.hlm.fit_job import digest_of, numbered
 from parallel_mix.models.core.methods import Method
 from parallel_mix.models.core.sources import HeldMatrix
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
-from parallel_mix.store.results import learnt_from_classes, write_tree
+from parallel_mix.store.results import learnt_from_classes
 from parallel_mix.store.stored_matrix import holds
 from parallel_mix.store.tables import Selection, Table
 
@@ -174,7 +175,7 @@ class CrossvalJob:
         if self.is_table:
             values: Any = self.table.X
         else:
-            values = self.job.square(self.table, options.symmetrize)
+            values = self.job.staging.matrix(self.table, options.symmetrize)
             tell_asymmetry(self.job, values, self.table.path)
         if len(self.known) < self.table.count:
             if self.is_table:
@@ -190,11 +191,10 @@ class CrossvalJob:
     def run(self) -> None:
         """Begin or go on, compare, write."""
         job, recipe = self.job, self.recipe()
-        job.unit = "folds"
         if job.options.only_task is not None:
             self._only(recipe, job.options.only_task)
             return
-        found = compare(recipe, job.backend, job.start(self.decided))
+        found = compare(recipe, job.backend, job.start(self.decided, unit="folds"))
         self._write(found)
         job.progress.say(found.table(name=self.table.path.stem).rstrip())
         self._complain(found)
@@ -222,26 +222,23 @@ class CrossvalJob:
 
     def _write(self, found: Comparison) -> None:
         job = self.job
-        groups = {f"{m:03d}": method_tree(marks) for m, marks in enumerate(found.marks)}
-        tree = {
+        about = {
             "@protocol": json.dumps(asdict(self.protocol)),
             "@identity": self.identity,
             "@kind": self.kind,
             "@conversion": self.conversion,
             "@metric": "vdm" if self.learns else "",
-            "classes": self.names,
-            "y": self.y,
-            "tests": found.tests,
-            "methods": groups,
         }
-        data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute()), "known": self.known}
+        tree = tree_of(about, self.names, self.y, found)
+        data: dict[str, Any] = {"known": self.known}
         data |= {"rows": [self.table.rows[k] for k in self.known]} if self.table.rows is not None else {}
-        record: dict[str, Any] = {f"@{key}": value for key, value in job.complete_record().items()}
-        record["seconds"] = {f"{m:03d}": marks.seconds for m, marks in enumerate(found.marks)}
-        record["refits"] = {f"{m:03d}": marks.fits for m, marks in enumerate(found.marks)}
-        write_tree(job.output, "crossval", {"crossval": tree, "data": data, "run": record})
+        times = {
+            "seconds": {f"{m:03d}": marks.seconds for m, marks in enumerate(found.marks)},
+            "refits": {f"{m:03d}": marks.fits for m, marks in enumerate(found.marks)},
+        }
         failed = sum(len(marks.failures) for marks in found.marks)
-        job.finish(f"finished, {plural(failed, 'fit')} failed" if failed else "finished")
+        how = f"finished, {plural(failed, 'fit')} failed" if failed else "finished"
+        job.write("crossval", tree, self.table, data, run=times, how=how)
 
     def _number(self, method: int, partition: int, fold: int) -> int:
         """A fold by its number, the whole training part last."""
@@ -275,30 +272,6 @@ class CrossvalJob:
             if isinstance(found, BaseException):
                 raise found
         self.job.progress.say(f"Task {number} ({method.name}, partition {p}) ran without an error.")
-
-
-def fold_name(fold: int) -> str:
-    """A fold in words."""
-    return "the whole training part" if fold == WHOLE else f"fold {fold}"
-
-
-def method_tree(marks: Marks) -> dict[str, Any]:
-    """One classifier as it is stored."""
-    method = marks.method
-    tree: dict[str, Any] = {
-        "@name": method.name,
-        "@title": method.title,
-        "@where": method.where,
-        "@fixed": json.dumps(dict(method.fixed)),
-        "settings": json.dumps(method.settings),
-        "inner": marks.inner,
-        "chosen": marks.chosen,
-        "predicted": marks.predicted,
-        "errors": marks.errors,
-    }
-    if marks.failures:
-        tree["failures"] = {f"partition {p}, {fold_name(fold)}": text for (p, fold), text in marks.failures.items()}
-    return tree
 
 
 def check_kind(kind: str | None) -> None:

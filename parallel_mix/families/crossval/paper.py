@@ -22,7 +22,7 @@ from parallel_mix.runs.job import Job
 from parallel_mix.store.array_files import read_npz
 from parallel_mix.store.results import is_result
 from parallel_mix.store.stored_matrix import survey
-from parallel_mix.store.tables import Selection, Table, digest
+from parallel_mix.store.tables import Selection, Table
 
 
 def listing(folder: Path | None) -> str:
@@ -117,7 +117,7 @@ def compare_again(
     protocol = Protocol(options.partitions, folds=options.folds, seed=options.seed)
     kind = "numbers" if source.kind == "vectors" else "matrix"
     with Job("crossval", one, backend, Selection(source.dataset, labels="y", kind=kind)) as job:
-        job.digest = digest(table)
+        job.reader.take(table)
         comparison = CrossvalJob(job, table, source.kind, tuple(methods), protocol)
         if not options.force and output.exists() and is_that(output, comparison.identity):
             job.progress.say(f"{output} is there already.")

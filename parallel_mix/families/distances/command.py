@@ -51,7 +51,7 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
 
     kind = input_kind(decided["metric"])
     with Job("distances", options, backend, options.selection(kind)) as job:
-        new, old = job.read_two(options.input, options.old)
+        new, old = job.reader.read_two(options.input, options.old)
         new, old = as_compared(kind, new, old)
         metric = chosen_metric(decided, new, old)
         pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from parallel_mix.errors import InputError
+from parallel_mix.families.distances.file import size_of_names, tree_beside
+from parallel_mix.families.neighbours.file import tree_of
 from parallel_mix.models.distances.callable_metric import imported
 from parallel_mix.models.distances.neighbours import find_neighbours
 from parallel_mix.models.distances.pairwise import (
     SIMILARITY,
     by_class,
-    class_names,
     input_kind,
     metric_for,
     signatures_of,
@@ -25,7 +26,6 @@ from parallel_mix.models.distances.tiles import Held, Metric, PairsRecipe, RowsO
 from parallel_mix.runs.job import Job
 from parallel_mix.store.checkpoints import KeptRun, checkpoint_path
 from parallel_mix.store.checksums import BYTES
-from parallel_mix.store.hdf5_tables import StoredRows
 from parallel_mix.store.matrix_files import (
     MatrixFile,
     check_room,
@@ -37,7 +37,7 @@ from parallel_mix.store.matrix_files import (
     sweep,
     take_up,
 )
-from parallel_mix.store.results import write_tree
+from parallel_mix.store.results import Tree, write_tree
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Table, digest
 
@@ -81,7 +81,7 @@ class PairsJob:
     def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
         self.job, self.new, self.old, self.decided = job, new, old, decided
         self.shape = new.count, old.count
-        job.digest = digest(new)
+        self.digest = digest(new)
         self.identity = {**decided, "old": digest(old), **identity_of_function(decided["metric"])}
 
     def intention(self) -> str:
@@ -91,7 +91,7 @@ class PairsJob:
             f"Would write {self.would} of {n:,} against {m:,} ({self.decided['metric']}), {self.bytes / 1e9:,.3g} GB."
         )
 
-    def alone(self, run: KeptRun) -> bool:
+    def does_one_task(self, run: KeptRun) -> bool:
         """True where one task is to be run again; refused without the run that it is a task of."""
         if self.job.options.only_task is None:
             return False
@@ -107,18 +107,15 @@ class PairsJob:
     def _source(self, table: Table, name: str) -> ThingSource:
         if table.offsets is not None or table.texts is not None or isinstance(table.matrix, StoredMatrix):
             return Held(things_in(table))
-        rows = self.job.source(replace(table, X=things_in(table)), name)
         if table.matrix is not None:
-            return Held(
-                StoredMatrix.of(Path(rows.path), rows.dataset) if isinstance(rows, StoredRows) else table.matrix
-            )
-        return RowsOf(rows)
+            matrix = self.job.staging.matrix(table)
+            return Held(matrix if isinstance(matrix, StoredMatrix) else table.matrix)
+        return RowsOf(self.job.staging.rows(table, name))
 
-    def rest(self) -> dict[str, Any]:
+    def rest(self) -> Tree:
         """What goes into the file beside the numbers."""
-        tree = {f"@{key}": value for key, value in self.decided.items()}
-        tree |= names(self.new) | ({} if self.old is self.new else {"old": names(self.old)})
-        return tree | {"run": {f"@{key}": value for key, value in self.job.complete_record().items()}}
+        record = {f"@{key}": value for key, value in self.job.complete_record().items()}
+        return tree_beside(self.decided, self.new, self.old) | {"run": record}
 
 
 class MatrixJob(PairsJob):
@@ -144,12 +141,10 @@ class MatrixJob(PairsJob):
             check_room(job.output, self.shape, dtype, names)
         offset, header = plan(job.output, self.shape, dtype)
         identity = {**self.identity, "offset": offset}
-        path = staging_path(job.output, {**identity, "new": job.digest})
+        path = staging_path(job.output, {**identity, "new": self.digest})
         file = MatrixFile(str(path.absolute()), offset, self.shape, dtype, socket.gethostname())
-        job.unit = "tiles"
-        job.without_checkpoint = path
-        run = job.start(identity)
-        alone = self.alone(run)
+        run = job.start(identity, unit="tiles", data=self.digest, worthless_alone=path)
+        alone = self.does_one_task(run)
         if run.restored() is not None and not alone and not is_whole(file):
             if path.exists():
                 job.progress.say(f"{path} is shorter than it was made: all is computed anew.")
@@ -182,12 +177,10 @@ class NeighboursJob(PairsJob):
     def run(self, metric: Metric, gather: bool) -> None:
         """Begin or go on, compute, write."""
         k = self.decided["k"]
-        self.job.unit = "stripes"
-        run = self.job.start(self.identity)
-        self.alone(run)
+        run = self.job.start(self.identity, unit="stripes", data=self.digest)
+        self.does_one_task(run)
         indices, distances = find_neighbours(self.recipe(metric, None), k, self.job.backend, run)
-        tree = {"neighbours": {"indices": indices, "distances": distances}}
-        write_tree(self.job.output, "neighbours", tree | self.rest())
+        write_tree(self.job.output, "neighbours", tree_of(indices, distances) | self.rest())
         self.job.finish()
 
 
@@ -235,21 +228,3 @@ def identity_of_function(metric: str) -> dict[str, str]:
     except TypeError:  # compiled, or an object that can be called
         source = getattr(sys.modules[metric.partition(":")[0]], "__file__", None)
     return {"file of the function": hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]} if source else {}
-
-
-def size_of_names(table: Table) -> int:
-    """More bytes than the classes and names of the rows take in HDF5."""
-    texts = [str(value) for values in (table.y, table.rows) if values is not None for value in values]
-    return sum(64 + 2 * len(text.encode()) for text in texts)
-
-
-def names(table: Table) -> dict[str, Any]:
-    """Classes, names and weights of the rows."""
-    found: dict[str, Any] = {}
-    if table.y is not None:
-        found["y"] = table.y if table.y.dtype.kind in "biu" else list(map(str, class_names(table.y)))
-    if table.rows is not None:
-        found["rows"] = table.rows
-    if table.w is not None and table.offsets is None:
-        found["w"] = table.w
-    return found

@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
+from parallel_mix.families.distances.file import read_matrix_of
 from parallel_mix.kernels.metrics.classical_scaling import scaled_coordinates
 from parallel_mix.models.distances.checks import sample_of
 from parallel_mix.models.distances.pairwise import is_known
 from parallel_mix.plots import distance_figures as figures
 from parallel_mix.plots.distance_figures import UNKNOWN, Array, Classes
 from parallel_mix.plots.figures import save
-from parallel_mix.store.results import read_attribute
-from parallel_mix.store.stored_matrix import StoredMatrix, read_sides
+from parallel_mix.store.stored_matrix import read_sides
 
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """The matrix, how often each distance is, and where it is of things with themselves a map."""
-    matrix, what = StoredMatrix.of(path, "distances"), read_attribute(path, "metric")
+    matrix, what = read_matrix_of(path)
     new, old = read_sides(path)
     own = old is None
     random = np.random.default_rng(0)

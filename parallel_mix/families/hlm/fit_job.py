@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,13 +12,14 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.families.clusters.job import check_distances, tell_asymmetry
+from parallel_mix.families.hlm.file import tree_of
 from parallel_mix.models.distances.pairwise import class_names, is_known
 from parallel_mix.models.hlm.fit import HlmFit, check_classes, fit_hlm
 from parallel_mix.models.hlm.incremental import Past
-from parallel_mix.models.hlm.model import FIELDS, KERNEL, LARGEST_SHAPE, HlmModel, HlmSettings, check_settings
+from parallel_mix.models.hlm.model import KERNEL, LARGEST_SHAPE, HlmModel, HlmSettings, check_settings
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
-from parallel_mix.store.results import learnt_from_classes, write_tree
+from parallel_mix.store.results import learnt_from_classes
 from parallel_mix.store.tables import Table
 
 
@@ -82,7 +82,7 @@ class HlmJob:
         if not known.all():
             job.progress.say(f"{plural(int((~known).sum()), 'row')} without a class are left out.")
         self.symmetrize: bool = job.options.symmetrize  # type: ignore[attr-defined]
-        self.matrix = job.square(table, self.symmetrize)
+        self.matrix = job.staging.matrix(table, self.symmetrize)
         needs = "Ward's method" if settings.clustering == "ward" else "--keep" if self.keep else ""
         tell_asymmetry(job, self.matrix, table.path, needs)
 
@@ -94,27 +94,29 @@ class HlmJob:
     def run(self) -> None:
         """Begin or go on, fit, write."""
         job = self.job
-        job.unit = "class fits"
-        run = job.start({**asdict(self.settings), "classes": digest_of(self.y), "symmetrize": self.symmetrize})
+        decided = {**asdict(self.settings), "classes": digest_of(self.y), "symmetrize": self.symmetrize}
+        run = job.start(decided, unit="class fits")
         fit = fit_hlm(self.matrix, self.y, self.settings, job.backend, run, self.table.w)
         for line in tell(fit, self.settings):
             job.progress.say(line)
-        record = {f"@{key}": value for key, value in job.complete_record().items()}
         data: dict[str, Any] = {
-            "@digest": job.digest,
-            "@path": str(self.table.path.absolute()),
             "@dataset": job.options.dataset,  # type: ignore[attr-defined]
             "y": [[*self.names, ""][k] for k in self.y],
         }
         data |= {"rows": self.table.rows} if self.table.rows is not None else {}
-        tree = model_tree(fit, self.names, self.settings, self.table.rows)
         error = np.nan if fit.errors is None else float(np.nanmean(fit.errors, axis=1).min())
-        tree["history"] = {"rows": [fit.model.rows], "errors": [error], "schemes": [0], "digests": [job.digest]}
+        history: dict[str, list[Any]] = {
+            "rows": [fit.model.rows],
+            "errors": [error],
+            "schemes": [0],
+            "digests": [job.digest],
+        }
+        past = None
         if self.keep:
             every = np.arange(len(self.y))
-            tree["past"] = past_tree(Past.of(fit.model, self.matrix.among(every, every), self.y))
-        write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
-        job.finish()
+            past = Past.of(fit.model, self.matrix.among(every, every), self.y)
+        tree = tree_of(fit, self.names, self.settings, self.table.rows, history, past)
+        job.write("hlm", tree, self.table, data)
 
 
 def numbered(table: Table, before: Sequence[str] = ()) -> tuple[list[str], np.ndarray]:
@@ -124,52 +126,6 @@ def numbered(table: Table, before: Sequence[str] = ()) -> tuple[list[str], np.nd
     names = [*before, *sorted({str(name) for name in y[known]} - set(before))]
     numbers = {name: k for k, name in enumerate(names)}
     return names, np.array([numbers[str(name)] if ok else -1 for name, ok in zip(y, known, strict=True)])
-
-
-def model_tree(fit: HlmFit, names: list[str], settings: HlmSettings, rows: list[str] | None) -> dict[str, Any]:
-    """A model as it is stored; `rows` are the names of those it was fitted on."""
-    model = fit.model
-    components: dict[str, Any] = {
-        "centroids": model.centroids,
-        "classes": model.classes,
-        "weights": model.weights,
-        "b": model.b,
-        "s": model.s,
-        "estimated_s": model.estimated,
-    }
-    if rows is not None:
-        components["names"] = [rows[k] for k in model.centroids]
-    if model.sums is not None:
-        components |= {name: getattr(model.sums, name) for name in FIELDS}
-    tree = {
-        "@settings": json.dumps(asdict(settings)),
-        "@components": model.count,
-        "@rows": model.rows,
-        "classes": names,
-        "prior": model.prior,
-        "totals": model.totals,
-        "spare": model.spare,
-        "components": components,
-    }
-    if fit.errors is not None:
-        tree["selection"] = {
-            "candidates": list(settings.components),
-            "errors": fit.errors,
-            "posteriors": fit.held_out,
-        }
-    return tree
-
-
-def past_tree(past: Past) -> dict[str, Any]:
-    """What scheme 2 of an update needs: the distances within each class, and the component of each row."""
-    blocks = {str(number): D for number, D in enumerate(past.D)}
-    return {"distances": blocks, "y": past.y, "component": past.component, "mass": past.mass}
-
-
-def past_from_tree(tree: dict[str, Any]) -> Past:
-    """What `past_tree` has stored."""
-    blocks = tuple(tree["distances"][str(number)] for number in range(len(tree["distances"])))
-    return Past(blocks, *(tree[name] for name in ("y", "component", "mass")))
 
 
 def digest_of(y: np.ndarray) -> str:

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
+from parallel_mix.families.hlm.file import read_model
 from parallel_mix.kernels.metrics.classical_scaling import scaled_coordinates
 from parallel_mix.models.distances.checks import sample_of
+from parallel_mix.models.hlm.model import HlmModel
 from parallel_mix.plots.distance_figures import UNKNOWN, draw_map
 from parallel_mix.plots.figures import new_figure, save, tidy
 from parallel_mix.plots.palette import COLOURS, GREY
-from parallel_mix.store.results import read_classes, read_result, read_source
+from parallel_mix.store.results import read_classes, read_source
 from parallel_mix.store.stored_matrix import matrix_at
 
 Array = NDArray[np.float64]
@@ -23,20 +25,22 @@ BINS = 10
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """Errors of the candidates, calibration by rows held out, errors of batches; a map where the distances are."""
-    tree = read_result(path, "hlm")
-    names, y = [str(name, "utf-8") for name in tree["classes"]], read_classes(path)
+    stored = read_model(path)
+    names, y = stored.names, read_classes(path)
     written: list[Path] = []
-    if "selection" in tree:
-        written += save(_draw_selection(tree["selection"], int(tree["@components"])), folder, "selection", formats)
-        posteriors = tree["selection"]["posteriors"]
+    if stored.selection is not None:
+        written += save(_draw_selection(stored.selection, stored.model.count), folder, "selection", formats)
+        posteriors = stored.selection["posteriors"]
         truth = np.array(y)[:, None] == np.array(names)
         known = np.isfinite(posteriors).all(axis=1)
         written += save(draw_calibration(posteriors[known], truth[known]), folder, "calibration", formats)
-    if len(tree["history"]["rows"]) > 1:
-        written += save(_draw_history(tree["history"]), folder, "history", formats)
+    if len(stored.history["rows"]) > 1:
+        written += save(_draw_history(stored.history), folder, "history", formats)
     source, dataset = read_source(path)
     if y is not None and source.exists():
-        written += save(_draw_components(tree, np.array(y), matrix_at(source, dataset), path), folder, "map", formats)
+        written += save(
+            _draw_components(stored.model, np.array(y), matrix_at(source, dataset), path), folder, "map", formats
+        )
     if not written:
         raise InputError(f"{path} knows nothing to draw: no cross-validation, no batches, and {source} is not there.")
     return written
@@ -117,17 +121,17 @@ def _draw_history(history: dict[str, Any]) -> Any:
     return figure
 
 
-def _draw_components(tree: dict[str, Any], y: NDArray[np.str_], matrix: Any, path: Path) -> Any:
-    centroids = np.asarray(tree["components"]["centroids"])
+def _draw_components(model: HlmModel, y: NDArray[np.str_], matrix: Any, path: Path) -> Any:
+    centroids = model.centroids
     if matrix.shape != (len(y), len(y)) or centroids.max() >= len(y):
         raise InputError(f"The distances of {path} have changed since it was made from them: make the result again.")
     chosen = sample_of(len(y), np.random.default_rng(0))
-    if int(tree["@components"]):
+    if model.count:
         chosen = np.union1d(chosen, centroids)
     Z, shares = scaled_coordinates(np.asarray(matrix.among(chosen, chosen), dtype=np.float64))
     figure = draw_map(Z, shares, np.where(y == "", UNKNOWN, y)[chosen])
     axes = figure.axes[0]
-    if int(tree["@components"]):
+    if model.count:
         at = Z[np.searchsorted(chosen, centroids)]
         axes.scatter(at[:, 0], at[:, 1], s=60, color="black", marker="+", linewidths=1.3, label="components")
         axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.families.clusters.job import check_distances
+from parallel_mix.families.hlm.file import StoredModel, read_model
 from parallel_mix.models.distances.pairwise import class_names, is_known
-from parallel_mix.models.hlm.prediction import model_from_tree, predict_hlm
+from parallel_mix.models.hlm.prediction import predict_hlm
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
 from parallel_mix.store.columns import listed
 from parallel_mix.store.labels import labels_as_csv
-from parallel_mix.store.results import read_names, read_result
+from parallel_mix.store.results import read_names
 from parallel_mix.store.stored_matrix import read_sides
 from parallel_mix.store.tables import HDF5_ENDINGS, TEXT_ENDINGS, Selection, Table
 
@@ -27,22 +29,22 @@ def predict(options: Any, backend: Backend) -> None:
     """Read the distances of new rows to those of the model, write class and posteriors."""
     if options.level is not None:
         raise InputError(f"{options.model} is a classifier: it has no --level.")
-    tree = read_result(options.model, "hlm")
-    model, names = model_from_tree(tree), [str(name, "utf-8") for name in tree["classes"]]
+    stored = read_model(options.model)
+    model, names = stored.model, stored.names
     dataset = "distances" if options.dataset == Selection.dataset else options.dataset
     selection = Selection(dataset, None, options.labels, options.row_names, "rectangle")
     with Job("predict", options, backend, selection, TEXT_ENDINGS) as job:
-        table = job.read(options.input, least_rows=1)
+        table = job.reader.read(options.input, least_rows=1)
         check_distances(table, all_may_be_zero=True, new=True)
-        columns = columns_of(table, tree, options.model)
+        columns = columns_of(table, stored, options.model)
         if (rows := read_names(options.model)[0]) is not None:
             say_ignored(job, table, rows)
         if options.dry_run:
             job.progress.say(f"Would tell {table.count:,} rows by {len(columns):,} components of {len(names)} classes.")
             return
-        job.unit = "blocks of rows"
         run = job.start(
-            {"model": str(tree["@settings"]), "components": float(model.b.sum()), "prior": str(model.prior)}
+            {"model": json.dumps(stored.settings), "components": float(model.b.sum()), "prior": str(model.prior)},
+            unit="blocks of rows",
         )
         found = predict_hlm(table.matrix, columns, model, backend, run)
         classes = np.array(names)[found.argmax(axis=1)]
@@ -79,14 +81,13 @@ def places_of(names: list[str], path: Path) -> dict[str, int]:
     return found
 
 
-def columns_of(table: Table, tree: dict[str, Any], model: Path) -> np.ndarray:
+def columns_of(table: Table, stored: StoredModel, model: Path) -> np.ndarray:
     """The columns of the new distances that are those to the components: by name, or by their number."""
-    count, rows = table.matrix.shape[1], int(tree["@rows"])
-    centroids = np.asarray(tree["components"]["centroids"])
+    count, rows = table.matrix.shape[1], stored.model.rows
+    centroids = stored.model.centroids
     across = names_across(table)
-    if across is not None and "names" in tree["components"]:
+    if across is not None and (wanted := stored.component_names) is not None:
         place = places_of(across, table.path)
-        wanted = [str(name, "utf-8") for name in tree["components"]["names"]]
         missing = [name for name in wanted if name not in place]
         if missing:
             raise InputError(

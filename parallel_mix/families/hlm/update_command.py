@@ -58,9 +58,8 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
     from parallel_mix.store.tables import Selection
 
     selection = Selection(options.dataset, None, options.labels, options.row_names, "rectangle")
-    with making_sense_of(options.model), Job("hlm update", options, backend, selection) as job:
-        job.workers_read = False
-        update = HlmUpdate(job, options.model, job.read(options.input, least_rows=1))
+    with making_sense_of(options.model), Job("hlm update", options, backend, selection, workers_read=False) as job:
+        update = HlmUpdate(job, options.model, job.reader.read(options.input, least_rows=1))
         if options.dry_run:
             job.progress.say(update.intention())
             return

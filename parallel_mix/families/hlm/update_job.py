@@ -12,16 +12,16 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.families.clusters.job import check_distances
-from parallel_mix.families.hlm.fit_job import digest_of, model_tree, numbered, past_from_tree, past_tree, tell
+from parallel_mix.families.hlm.file import read_model, tree_of
+from parallel_mix.families.hlm.fit_job import digest_of, numbered, tell
 from parallel_mix.families.hlm.predictions import names_across, places_of, say_ignored
 from parallel_mix.models.core.sources import HeldMatrix
 from parallel_mix.models.hlm.fit import HlmFit, components_of_batch
-from parallel_mix.models.hlm.incremental import joined_models, regrouped_model
+from parallel_mix.models.hlm.incremental import Past, joined_models, regrouped_model
 from parallel_mix.models.hlm.model import HlmModel, HlmSettings
-from parallel_mix.models.hlm.prediction import model_from_tree
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
-from parallel_mix.store.results import read_names, read_result, write_tree
+from parallel_mix.store.results import read_names
 from parallel_mix.store.tables import Table
 
 
@@ -31,45 +31,40 @@ class HlmUpdate:
     def __init__(self, job: Job, path: Path, table: Table) -> None:
         self.job, self.path, self.table = job, path, table
         self.options = cast(Any, job.options)
-        tree = read_result(path, "hlm")
-        self.model: HlmModel = model_from_tree(tree)
+        stored = read_model(path)
+        self.model: HlmModel = stored.model
         if self.model.sums is None:
             raise InputError(f"{path} is Kernel HLM, whose components are all rows: fit it anew with the new ones.")
         if table.y is None:
             raise InputError(f"{table.path} has no classes: name their dataset with --labels.")
         check_distances(table, all_may_be_zero=True, new=table.matrix.shape[1] != table.count)
-        self.names, self.y = numbered(table, [str(name, "utf-8") for name in tree["classes"]])
+        self.names, self.y = numbered(table, stored.names)
         if (self.y < 0).any():
             raise InputError(
                 f"{plural(int((self.y < 0).sum()), 'new row')} of {table.path} have no class: leave them out."
             )
-        kept = json.loads(tree["@settings"])
-        self.kept = dict(kept)
-        kept["components"] = tuple(kept["components"])
+        self.kept = stored.settings
+        kept = self.kept | {"components": tuple(self.kept["components"])}
         self.settings = replace(HlmSettings(**kept), seed=self.options.seed, validate=False)
         self.count = self.options.components or self.model.count
         self.old_rows = read_names(path)[0]
-        self.history = {
-            name: [str(one, "utf-8") if isinstance(one, bytes) else one for one in values]
-            for name, values in tree["history"].items()
-        }
+        self.history = stored.history
         self._refuse_known()
-        self.past = tree.get("past")
+        self.past = stored.kept
         if self.options.scheme == 2 and self.past is None:
             raise InputError(f"{path} keeps no rows, which scheme 2 needs: fit it with --keep (scheme 1 drops them).")
-        if self.options.scheme == 2 and not isinstance(tree["past"]["distances"], dict):
+        if self.options.scheme == 2 and self.past is not None and not isinstance(self.past["distances"], dict):
             raise InputError(f"{path} keeps its rows as an earlier version did: fit it anew with --keep.")
         if self.old_rows is not None and table.rows is None:
             raise InputError(
                 f"The rows of {path} have names, those of {table.path} have none: give them (--row-names)."
             )
-        if fresh := self.names[len(tree["classes"]) :]:
+        if fresh := self.names[len(stored.names) :]:
             job.progress.say(f"new {'class' if len(fresh) == 1 else 'classes'}: {', '.join(fresh)}")
         self.to_past, self.among = self._blocks()
         if self.options.scheme == 2:
             assert self.to_past is not None  # noqa: S101
-            assert self.past is not None  # noqa: S101
-            self.all = past_from_tree(self.past).extended(self.to_past, self.among, self.y)
+            self.all = stored.past.extended(self.to_past, self.among, self.y)
 
     def _refuse_known(self) -> None:
         """A batch counts once, though a run may be given twice."""
@@ -138,13 +133,13 @@ class HlmUpdate:
     def run(self) -> None:
         """Begin or go on, update, write."""
         job, options = self.job, self.options
-        job.unit = "class fits"
         decided = {"scheme": options.scheme, "components": self.count, "samples": options.samples, "seed": options.seed}
         run = job.start(
-            {**decided, "reassign": options.reassign, "model": self.known_by(), "classes": digest_of(self.y)}
+            {**decided, "reassign": options.reassign, "model": self.known_by(), "classes": digest_of(self.y)},
+            unit="class fits",
         )
         settings = replace(self.settings, components=(self.count,))
-        past: dict[str, Any] | None = None
+        past: Past | None = None
         rows = self.old_rows
         if options.scheme == 1:
             among = HeldMatrix(np.ascontiguousarray(self.among))
@@ -156,10 +151,9 @@ class HlmUpdate:
                 )
             rows = [*rows, *self.table.rows] if rows is not None and self.table.rows is not None else None
         else:
-            model, kept, which = regrouped_model(
+            model, past, which = regrouped_model(
                 self.all, self.model, self.count, options.samples, settings, job.backend, run, options.reassign
             )
-            past = past_tree(kept)
             if rows is not None and self.table.rows is not None:
                 named = [*rows, *self.table.rows]
                 rows = [named[k] for k in which]
@@ -170,12 +164,7 @@ class HlmUpdate:
             job.progress.say(f"before it saw them the model put {error:.1%} of the new rows into a wrong class")
         for line in tell(HlmFit(model), settings):
             job.progress.say(line)
-        tree = model_tree(HlmFit(model), self.names, settings, rows)
         news = {"rows": model.rows, "errors": error, "schemes": options.scheme, "digests": job.digest}
-        tree["history"] = {name: [*self.history[name], value] for name, value in news.items()}
-        tree |= {"past": past} if past is not None else {}
-        record = {f"@{key}": value for key, value in job.complete_record().items()}
-        data: dict[str, Any] = {"@digest": job.digest, "@path": str(self.table.path.absolute())}
-        data |= {"rows": rows} if rows is not None else {}
-        write_tree(job.output, "hlm", {"hlm": tree, "data": data, "run": record})
-        job.finish()
+        history = {name: [*self.history[name], value] for name, value in news.items()}
+        tree = tree_of(HlmFit(model), self.names, settings, rows, history, past)
+        job.write("hlm", tree, self.table, {"rows": rows} if rows is not None else {})

@@ -45,17 +45,18 @@ def decide(options: Options) -> HmacSettings:
 
 def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
     """What rank 0 does."""
+    from parallel_mix.families.hmac.file import tree_of
     from parallel_mix.models.hmac.levels import fit_hmac
     from parallel_mix.models.hmac.points import measure_frame
     from parallel_mix.runs.job import Job
 
     with Job("hmac", options, backend, options.selection()) as job:
-        table = job.read(options.input)
-        source = job.source(table)
+        table = job.reader.read(options.input)
+        source = job.staging.rows(table)
         frame = measure_frame(source, options.standardize)
         ladder = settings.ladder(frame.spread)
         if options.dry_run:
             job.progress.say(f"Would cluster at {len(ladder)} bandwidths from {ladder[0]:g} to {ladder[-1]:g}.")
             return
-        result = fit_hmac(source, settings, backend, job.start(asdict(settings)), frame)
-        job.write(result.as_tree(), table, options.data)
+        result = fit_hmac(source, settings, backend, job.start(asdict(settings), unit="ascents"), frame)
+        job.write_with_data("hmac", tree_of(result), table, options.data)

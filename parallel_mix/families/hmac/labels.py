@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from parallel_mix.errors import InputError
-from parallel_mix.models.hmac.result import HmacResult
-from parallel_mix.store.results import read_result
+from parallel_mix.families.hmac.file import read_clustering
 
 
 def labels_of(path: Path, level: str | None) -> dict[str, Any]:
     """Columns by name: of one level, or of all of them."""
-    result = HmacResult.from_tree(read_result(path, "hmac"))
+    result = read_clustering(path)
     if level == "all":
         return {f"level_{k}": one.labels for k, one in enumerate(result.levels)}
     try:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.errors import InputError
+from parallel_mix.families.hmac.file import read_clustering
 from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.plots import hmac_figures as figures
 from parallel_mix.plots.figures import save
 from parallel_mix.plots.palette import Styles, style_clusters
-from parallel_mix.store.results import read_data, read_names, read_result
+from parallel_mix.store.results import read_data, read_names
 
 MOST_PAIR_COLUMNS = 6
 
@@ -51,7 +52,7 @@ class LevelChoices:
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...], choices: LevelChoices) -> list[Path]:
     """Draw the tree, the counts, and scatters and densities of some levels."""
-    result = HmacResult.from_tree(read_result(path, "hmac"))
+    result = read_clustering(path)
     X = read_data(path).X
     names = read_names(path)[1] or [f"column {k + 1}" for k in range(X.shape[1])]
     levels, pair = choices.levels(result), choices.pair(names)

@@ -55,6 +55,33 @@ def passes(source: RowSource) -> Iterator[Array]:
         yield source.rows(start, min(start + ROWS_A_PASS, n))
 
 
+@dataclass(frozen=True)
+class HeldHere:
+    """Rows in the memory of this process, which other processes read for themselves from where they are stored."""
+
+    held: HeldRows
+    stored: RowSource
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.held.shape
+
+    def rows(self, start: int, stop: int) -> Array:
+        return self.held.rows(start, stop)
+
+    def weights(self) -> Array | None:
+        return self.held.weights()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What travels to another process is where the rows are."""
+        return as_it_is, (self.stored,)
+
+
+def as_it_is(source: RowSource) -> RowSource:
+    """What arrives at another process."""
+    return source
+
+
 class MatrixSource(Protocol):
     """A square matrix of distances, read in parts: entry (i, j) is the distance of i to j."""
 

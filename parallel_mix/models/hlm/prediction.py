@@ -9,7 +9,6 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.mixtures.hlm_mixture import FIELDS, ClusterSums
 from parallel_mix.models.core.run import QuietRun, Run
 from parallel_mix.models.core.tasks import MapOfRows
 from parallel_mix.models.hlm.model import HlmModel
@@ -23,18 +22,6 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, key: Any) -> Array: ...
-
-
-def model_from_tree(tree: dict[str, Any]) -> HlmModel:
-    """A model as it was stored."""
-    parts = tree["components"]
-    centroids, classes = parts["centroids"], parts["classes"]
-    if "points" in parts:  # models of before did not keep what follows from these
-        parts = {"counted": parts["points"] - 1.0 - parts["zeros"]} | parts
-    table = np.array([parts[name] for name in FIELDS], dtype=np.float64) if FIELDS[0] in parts else None
-    sums = None if table is None else ClusterSums(classes, table)
-    known = int(tree["@components"]), centroids, classes, sums, tree["totals"], tree["spare"], int(tree["@rows"])
-    return HlmModel(*known, tree["prior"], parts["weights"], parts["b"], parts["s"], parts["estimated_s"])
 
 
 @dataclass(frozen=True)

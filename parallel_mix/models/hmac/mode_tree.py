@@ -33,38 +33,10 @@ class Level:
         """The level in the coordinates of the data: its modes, and log densities that belong to them."""
         return replace(self, modes=frame.outward(self.modes), log_density=self.log_density - self._constant(frame))
 
-    def as_tree(self, frame: Frame) -> dict[str, Any]:
-        """The level as a store keeps it: without its labels, in the coordinates of the data."""
-        shown = self.outward(frame)
-        with np.errstate(over="ignore", under="ignore"):
-            density = np.exp(shown.log_density)
-        return {
-            "@bandwidth": self.bandwidth,
-            "@capped": self.capped,
-            "@clusters": len(self.sizes),
-            "@unchanged": self.unchanged,
-            "modes": shown.modes,
-            "density": density,
-            "log_density": shown.log_density,
-            "sizes": self.sizes,
-            "parent": self.parent,
-            "iterations": self.iterations,
-            "boundary": self.boundary,
-        }
-
     @classmethod
-    def from_tree(cls, tree: dict[str, Any], labels: np.ndarray, frame: Frame) -> Level:
-        """The level back from a store."""
-        names = ("sizes", "iterations", "boundary", "parent")
-        level = cls(
-            bandwidth=float(tree["@bandwidth"]),
-            modes=frame.inward(tree["modes"]),
-            log_density=tree["log_density"],
-            labels=labels,
-            capped=int(tree["@capped"]),
-            unchanged=bool(tree["@unchanged"]),
-            **{name: tree[name] for name in names},
-        )
+    def inward(cls, frame: Frame, **parts: Any) -> Level:
+        """A level from its parts in the coordinates of the data."""
+        level = cls(**{**parts, "modes": frame.inward(parts["modes"])})
         level.log_density = level.log_density + level._constant(frame)
         return level
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -142,40 +141,3 @@ class HmacResult:
         shown = ", ".join(map(str, chosen.sizes[:8])) + (", ..." if len(chosen.sizes) > 8 else "")
         lines += ["", f"labels shown: level {self.default_level}, {why}; sizes {shown}"]
         return lines
-
-    def as_tree(self) -> dict[str, Any]:
-        """The result as a store keeps it; modes and densities in the coordinates of the data."""
-        tree: dict[str, Any] = {
-            "@settings": json.dumps(asdict(self.settings)),
-            "@spread": self.frame.spread,
-            "@default_level": self.default_level,
-            "centre": self.frame.centre,
-            "scale": self.frame.scale,
-            "bandwidths": self.bandwidths,
-            "labels": self.labels,
-            "plateaus": np.array(self.plateaus, dtype=np.int32).reshape(-1, 3),
-        }
-        levels = {f"{number:03d}": level.as_tree(self.frame) for number, level in enumerate(self.levels)}
-        return tree | {"levels": levels}
-
-    @classmethod
-    def from_tree(cls, tree: dict[str, Any]) -> HmacResult:
-        """The result back from a store."""
-        try:
-            return cls._from_tree(tree)
-        except (KeyError, ValueError, TypeError) as error:
-            raise InputError(f"The result is damaged ({error}): make it again.") from error
-
-    @classmethod
-    def _from_tree(cls, tree: dict[str, Any]) -> HmacResult:
-        settings = json.loads(tree["@settings"])
-        settings["range"] = tuple(settings["range"])
-        settings["bandwidths"] = tuple(settings["bandwidths"]) if settings["bandwidths"] else None
-        frame = Frame(tree["centre"], tree["scale"], float(tree["@spread"]))
-        levels = [
-            Level.from_tree(tree["levels"][f"{number:03d}"], labels, frame)
-            for number, labels in enumerate(tree["labels"])
-        ]
-        ranges = [(int(a), int(b), int(c)) for a, b, c in tree["plateaus"]]
-        default = int(tree["@default_level"])
-        return cls(HmacSettings(**settings), frame, tree["bandwidths"], levels, ranges, default)
