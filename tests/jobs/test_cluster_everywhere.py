@@ -17,6 +17,8 @@ from scipy.spatial.distance import cdist
 
 from parallel_mix.errors import Failure, InputError, TaskError
 from parallel_mix.families.clusters import job as clusters_job
+from parallel_mix.progress import Progress
+from parallel_mix.runs.reader import InputReader
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Selection, read_table
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
