@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
-import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sphinx.application import Sphinx
 
 from docs import docstrings, generate
 from parallel_mix import cli, registry
 from parallel_mix.registry import Family
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT
 
 PACKAGE = ROOT / "parallel_mix"
 CITATION = r"((?:[A-Z]\w+, )*[A-Z]\w+(?: & [A-Z]\w+| et al\.)?),? \(?((?:18|19|20)\d\d)\)?"
 
 
+TOY = {
+    "__init__.py": "",
+    "command.py": (
+        '"""Count the rows of a table."""\n'
+        "from dataclasses import dataclass\n"
+        "from parallel_mix.config import CommonOptions, argument, option, positive\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Options(CommonOptions):\n"
+        "    input: str = argument('a table of a|b')\n"
+        "    twice: int = option(1, 'count so often', read=positive, metavar='N')\n"
+    ),
+    "file.py": "LAYOUT = (('/counts/rows (k)', 'how many rows there are'),)\n",
+    "words.py": "def describe(path):\n    'How many rows it has.'\n",
+}
+
+
 @pytest.fixture(scope="module")
-def guide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages as a browser gets them, made of a copy of the sources."""
-    folder = tmp_path_factory.mktemp("guide")
-    shutil.copytree(
-        ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "_generated", "__pycache__")
-    )
-    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(folder / "docs"), str(folder / "pages")]
-    more = {"PYTHONPATH": f"{folder}:{ROOT}"}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment(**more))
-    assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr
-    return folder / "pages"
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
+    """A family that is registered from outside the package."""
+    folder = tmp_path_factory.mktemp("families")
+    (folder / "toy_family").mkdir()
+    for name, text in TOY.items():
+        (folder / "toy_family" / name).write_text(text)
+    family = Family("counts", "count of rows", folder="toy_family", commands={"count": ("command", "count rows")})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setitem(registry.FAMILIES, family.kind, family)
+        yield family
+
+
+@pytest.fixture(scope="module")
+def guide(toy: Family, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as a browser gets them, made of a copy of the sources; a warning is an error."""
+    folder, said = tmp_path_factory.mktemp("guide"), io.StringIO()
+    sources, pages = folder / "docs", folder / "pages"
+    shutil.copytree(ROOT / "docs", sources, ignore=shutil.ignore_patterns("_build", "_generated", "__pycache__"))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Sphinx and what extends it, to each other
+        patch.setattr(sys, "path", [*sys.path])
+        app = Sphinx(sources, sources, pages, folder / "trees", "html", status=None, warning=said, warningiserror=True)
+        app.build()
+    assert app.statuscode == 0 and not said.getvalue(), said.getvalue()
+    return pages
 
 
 def test_no_page_loads_anything_from_another_host(guide: Path) -> None:
@@ -69,32 +102,8 @@ def test_all_that_python_offers_is_there(guide: Path) -> None:
     assert all(f"{name}Backend" in pages for name in ("Serial", "Mpi", "Dask"))
 
 
-TOY = {
-    "__init__.py": "",
-    "command.py": (
-        '"""Count the rows of a table."""\n'
-        "from dataclasses import dataclass\n"
-        "from parallel_mix.config import CommonOptions, argument, option, positive\n"
-        "@dataclass(frozen=True, kw_only=True)\n"
-        "class Options(CommonOptions):\n"
-        "    input: str = argument('a table of a|b')\n"
-        "    twice: int = option(1, 'count so often', read=positive, metavar='N')\n"
-    ),
-    "file.py": "LAYOUT = (('/counts/rows (k)', 'how many rows there are'),)\n",
-    "words.py": "def describe(path):\n    'How many rows it has.'\n",
-}
-
-
-def test_a_family_that_is_registered_gets_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "toy_family").mkdir()
-    for name, text in TOY.items():
-        (tmp_path / "toy_family" / name).write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    toy = Family("counts", "count of rows", folder="toy_family", commands={"count": ("command", "count rows")})
-    monkeypatch.setitem(registry.FAMILIES, toy.kind, toy)
-    generate.write_all(tmp_path / "pages")
-    page = (tmp_path / "pages" / "families" / "counts.md").read_text()
-    assert page == generate.page_of(toy)
+def test_a_family_that_is_registered_gets_its_pages(toy: Family, guide: Path) -> None:
+    page = generate.page_of(toy)
     assert page.startswith("(family-counts)=\n# Count of rows\n")
     assert "parallel-mix count INPUT -o OUTPUT [options]" in page
     assert r"| `INPUT` | a table of a\|b |" in page
@@ -102,11 +111,17 @@ def test_a_family_that_is_registered_gets_its_pages(tmp_path: Path, monkeypatch:
     assert "| `/counts/rows (k)` | how many rows there are |" in page
     assert "| `parallel-mix info FILE` | says what is in it | How many rows it has. |" in page
     assert "Not taken by [`plot`](#command-plot), [`export`](#command-export) or [`predict`](#command-predict)." in page
-    assert "## count\n" in (tmp_path / "pages" / "commands.md").read_text()
-    assert "(file-counts)=" in (tmp_path / "pages" / "files.md").read_text()
+    for name in ("families.html", "files.html", "_generated/families/counts.html"):
+        assert "Count of rows" in (guide / name).read_text()
+
+
+def test_pages_of_families_that_are_gone_go(tmp_path: Path, toy: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    generate.write_all(tmp_path)
+    assert (tmp_path / "families" / "counts.md").read_text() == generate.page_of(toy)
     monkeypatch.delitem(registry.FAMILIES, toy.kind)
-    generate.write_all(tmp_path / "pages")
-    assert not (tmp_path / "pages" / "families" / "counts.md").exists()
+    generate.write_all(tmp_path)
+    assert (tmp_path / "families" / "hmac.md").exists()
+    assert not (tmp_path / "families" / "counts.md").exists()
 
 
 def test_every_citation_can_be_followed() -> None:
@@ -129,6 +144,24 @@ def test_letters_of_the_papers_are_in_the_table() -> None:
     for path in PACKAGE.rglob("*.py"):
         if "paper <-> code" in path.read_text():
             assert f"`{path.relative_to(PACKAGE)}`" in table
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| $")]
+    assert len(rows) > 40
+    for letter, _, names, places in rows:
+        code = "".join((PACKAGE / place).read_text() for place in re.findall(r"`(.+?)`", places))
+        for name in re.findall(r"`(.+?)`", names):
+            for word in re.findall(r"[A-Za-z_]\w*", name):
+                assert re.search(rf"\b{word}\b", code), f"{letter}: {places} has no {word}"
+
+
+def test_the_glossary_has_a_sentence_for_each_word() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    entries = re.findall(r"^(\w[\w, ]*)\n((?:  .+\n)+)", text, flags=re.MULTILINE)
+    words = [word for word, _ in entries]
+    assert len(words) == len(set(words)) > 40
+    assert {"task", "block", "tile", "stripe", "start", "wave", "stream", "worker", "family", "boundary row"} <= set(
+        words
+    )
+    assert all(meaning.strip().endswith(".") for _, meaning in entries)
 
 
 @pytest.mark.parametrize(
