@@ -59,7 +59,8 @@ def guide(toy: Family, tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources, pages = folder / "docs", folder / "pages"
     shutil.copytree(ROOT / "docs", sources, ignore=shutil.ignore_patterns("_build", "_generated", "__pycache__"))
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of Sphinx and what extends it, to each other
+        for kind in (DeprecationWarning, PendingDeprecationWarning):  # of Sphinx and what extends it, to each other
+            warnings.simplefilter("ignore", kind)
         patch.setattr(sys, "path", [*sys.path])
         app = Sphinx(sources, sources, pages, folder / "trees", "html", status=None, warning=said, warningiserror=True)
         app.build()
