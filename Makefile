@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 export OMPI_ALLOW_RUN_AS_ROOT = 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 
-.PHONY: help install demo test test-cluster bench lint clean
+.PHONY: help install demo test test-cluster bench lint docs clean
 
 help:
 	@echo "make demo          set up .venv, run HMAC on two MPI ranks on the bundled data, leave demo/"
 	@echo "make test          set up .venv, run the tests"
 	@echo "make test-cluster  the tests on a SLURM of its own (root, slurmctld installed)"
 	@echo "make lint          ruff and mypy"
+	@echo "make docs          the guide, docs/_build/index.html; a warning is an error"
 	@echo "make bench         the figures of benchmarks/RESULTS.md"
 	@echo "make clean         remove what the others made"
 
@@ -42,6 +43,10 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: install
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	@echo "docs/_build/index.html"
+
 bench: install
 	$(BIN)/python benchmarks/hmac_speed.py
 	$(BIN)/python benchmarks/figure_5_2.py
@@ -51,4 +56,4 @@ bench: install
 	$(BIN)/python benchmarks/kills.py hmac
 
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info
+	rm -rf $(VENV) demo build dist docs/_build docs/_generated *.egg-info

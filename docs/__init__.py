@@ -1,0 +1,1 @@
+"""What makes the guide; no part of what is installed."""
