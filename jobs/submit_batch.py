@@ -16,7 +16,7 @@ class Options(Resources):
     """Options of `parallel-mix submit`."""
 
     words: list[str] = argument(
-        "-- and a command of parallel-mix; --then and another one that waits for it", nargs="+", read=str
+        "-- and a command of parallel-mix; --then and another one that waits for it", nargs="*", read=str, default=()
     )
     dask_workers: tuple[int, int] | None = option(
         None,
@@ -25,11 +25,12 @@ class Options(Resources):
         metavar="MIN..MAX",
     )
     dry_run: bool = option(False, "print the scripts and submit nothing")
+    template: str | None = option(None, "print a batch template for this command, a copy to edit", metavar="COMMAND")
 
 
 def run(options: Options) -> None:
     """Check every command, then submit them one after the other."""
-    from parallel_mix.cli import call_of, is_parallel, module_of
+    from parallel_mix.cli import call_of, is_parallel, module_of, template_of
     from parallel_mix.cluster.batch_script import asks_for, batch_script
     from parallel_mix.cluster.submission import (
         check_inputs,
@@ -42,6 +43,9 @@ def run(options: Options) -> None:
         warn_of_local_folders,
     )
 
+    if options.template is not None:
+        print(template_of(options.template), end="")
+        return
     folder = here()
     program = (sys.executable, "-m", "parallel_mix")
     found = stages(options.words, lambda command: is_parallel(module_of(command)), options.dask_workers)

@@ -47,7 +47,7 @@ class Call:
     The module of a command has a class `Options` and may have `decide(options)`: what decides the answer, refused in
     words where options contradict each other. It has either `work(options, decided, backend)`, which runs on a backend
     while all ranks load the module it `NEEDS` (or `needs(options)`); or `run(options)`, which one process does, unless
-    it says `EVERY_RANK`.
+    it says `EVERY_RANK`. `TEMPLATE` may name resources of its batch template that are not the usual ones.
     """
 
     command: str
@@ -137,6 +137,15 @@ def _dispatch(words: list[str]) -> None:
         _top_parser().parse_args(words or ["--help"])
         raise InputError(f"No command given: use one of {', '.join(known)}.")
     call_of(words).run()
+
+
+def template_of(command: str) -> str:
+    """The batch template of a command."""
+    from parallel_mix.cluster.template import template
+
+    module, known = module_of(command), commands()
+    asked = getattr(module, "TEMPLATE", None)
+    return template(command, known[command].summary, module.Options, is_parallel(module), asked)
 
 
 def command_of(words: Sequence[str]) -> str:

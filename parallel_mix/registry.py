@@ -54,6 +54,15 @@ class Family:
     """The module whose `METHODS` cross-validation can compare."""
     levels: bool = False
     """Whether `plot` takes --level and --columns."""
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """The modules of parts that do not stand in one of their own name."""
+    example: str = ""
+    """A command that makes a small result, with {rows}, {distances} or {new_distances} for an input and {output} for
+    the result: the guide shows it, and the tests that all families share run it."""
+    longer: str = ""
+    """Options with which the example takes long enough to be killed."""
+    prediction: str = ""
+    """A command that makes something of new rows, with {result} for a result."""
 
     @property
     def place(self) -> str:
@@ -72,11 +81,14 @@ class Family:
 
     def has(self, part: str) -> bool:
         """Whether its folder has a module of this name."""
-        return find_spec(f"{self.package}.{part}") is not None
+        return find_spec(self._module(part)) is not None
 
     def part(self, name: str) -> Any:
         """One of its modules."""
-        return import_module(f"{self.package}.{name}")
+        return import_module(self._module(name))
+
+    def _module(self, part: str) -> str:
+        return f"{self.package}.{self.modules.get(part, part)}"
 
 
 FAMILIES: dict[str, Family] = {}
@@ -108,13 +120,24 @@ for _family in (
         commands={"hmac": ("command", "cluster by hierarchical mode association")},
         estimators={"HMAC": "parallel_mix.models.hmac.estimator"},
         levels=True,
+        example="hmac {rows} -o {output} --labels kind --levels 5",
+        longer="--levels 60 --flat",
+        prediction="predict {result} {rows} -o {output} --labels kind",
     ),
     Family(
         "distances",
         "matrix of distances",
-        commands={"distances": ("command", "distances between all pairs of rows, to a file")},
+        commands={"distances": ("command", "compute distances between all pairs of rows, to a file")},
+        example="distances {rows} -o {output} --labels kind --metric minkowski --p 2.5",
+        longer="--metric tests.slow_metric:distance --symmetric",
     ),
-    Family("neighbours", "table of nearest neighbours", made_by="distances --knn"),
+    Family(
+        "neighbours",
+        "table of nearest neighbours",
+        made_by="distances --knn",
+        example="distances {rows} -o {output} --labels kind --knn 3",
+        longer="--metric tests.slow_metric:distance --symmetric",
+    ),
     Family(
         "clusters",
         "clustering by distances alone",
@@ -123,6 +146,8 @@ for _family in (
         estimators=dict.fromkeys(
             ("GeneralizedKMeans", "VertexSubstitution", "WardDistance"), "parallel_mix.models.clusters.estimators"
         ),
+        example="cluster {distances} -o {output} --clusters 2,4",
+        longer="--restarts 20000",
     ),
     Family(
         "hlm",
@@ -133,6 +158,9 @@ for _family in (
         },
         estimators=dict.fromkeys(("HLMClassifier", "KernelHLMClassifier"), "parallel_mix.models.hlm.estimators"),
         classifiers="parallel_mix.models.hlm.methods",
+        example="hlm fit {distances} -o {output} --labels y --select 1..3 --folds 4",
+        longer="--restarts 3000",
+        prediction="predict {result} {distances} -o {output} --labels y",
     ),
     Family(
         "crossval",
@@ -155,6 +183,8 @@ for _family in (
             "LocalSDAClassifier": "parallel_mix.models.similarity.local_sda",
         },
         classifiers="parallel_mix.models.similarity.methods",
+        example="crossval {distances} -o {output} --labels y --classifiers knn,hlm-kernel --partitions 3 --folds 3",
+        longer="--partitions 400",
     ),
 ):
     register(_family)

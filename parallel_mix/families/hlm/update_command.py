@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
 
 NEEDS = "parallel_mix.models.hlm.incremental"
+TEMPLATE = {"ntasks": "4", "time": "00:30:00"}
 
 
 @dataclass(frozen=True, kw_only=True)
