@@ -243,6 +243,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/models/test_hmac_oracle.py",
             "tests/models/test_hmac_result.py",
             "tests/kernels/test_modal_em.py",
+            "tests/models/test_climbing.py",
         ),
     ),
     Mutant(
@@ -314,6 +315,7 @@ MUTANTS: tuple[Mutant, ...] = (
         tests=(
             "tests/models/test_distance_estimators.py",
             "tests/jobs/test_cluster_everywhere.py::test_what_is_in_a_result",
+            "tests/models/test_groups.py",
         ),
     ),
     Mutant(
@@ -327,6 +329,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/models/test_distance_estimators.py",
             "tests/kernels/test_distance_clusters.py",
             "tests/models/test_sharded_substitution.py",
+            "tests/models/test_groups.py",
         ),
     ),
     Mutant(
@@ -368,6 +371,7 @@ MUTANTS: tuple[Mutant, ...] = (
         tests=(
             "tests/models/test_similarity_classifiers.py",
             "tests/evaluate/test_crossval.py",
+            "tests/models/test_neighbour_classifiers.py",
         ),
     ),
     Mutant(
@@ -433,6 +437,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/store/test_damage.py",
             "tests/store/test_stored_matrix.py",
             "tests/store/test_files.py",
+            "tests/store/test_changed_files.py",
         ),
     ),
     Mutant(
@@ -445,6 +450,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/store/test_files.py",
             "tests/store/test_damage.py",
             "tests/jobs/test_stops_and_faults.py::test_a_worker_that_cannot_see_the_file_says_so",
+            "tests/store/test_changed_files.py",
         ),
     ),
     Mutant(
