@@ -53,7 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # kernels
     Mutant(
         name="boundary-forgotten",
-        file="parallel_mix/kernels/ascent_rule.py",
+        file="parallel_mix/kernels/density/ascent_rule.py",
         old="ascents.unsure[i] |= on_saddle or",
         new="ascents.unsure[i] = on_saddle or",
         why="An ascent that passed a saddle is not listed as near a boundary once it looks at its curvature again.",
@@ -64,7 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="saddle-wrong-way",
-        file="parallel_mix/kernels/newton_finish.py",
+        file="parallel_mix/kernels/density/newton_finish.py",
         old="    if drift < 0.0:",
         new="    if drift > 0.0:",
         why="An ascent on a saddle is pushed against its own drift and ends at the mode on the other side.",
@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="links-too-short",
-        file="parallel_mix/kernels/mode_merging.py",
+        file="parallel_mix/kernels/density/mode_merging.py",
         old="close_pairs(ends[first], 2.0 * tolerance)",
         new="close_pairs(ends[first], tolerance)",
         why="Two cells whose nearest ends are close, but whose first ends are not, stay two modes.",
@@ -86,7 +86,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="lower-offset",
-        file="parallel_mix/kernels/density.py",
+        file="parallel_mix/kernels/density/kernel_sums.py",
         old="offset = np.maximum(one[:, -1], other[:, -1])",
         new="offset = np.minimum(one[:, -1], other[:, -1])",
         why="Where one block of kernels is far from a point, the sum of two blocks overflows in Approach I.",
@@ -98,7 +98,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="last-column-of-covariance",
-        file="parallel_mix/kernels/near_sums.py",
+        file="parallel_mix/kernels/density/near_sums.py",
         old="for b in range(0, also + 1, 3):",
         new="for b in range(0, also, 3):",
         why="With 1, 4, 7, ... columns the last entry of the curvature's diagonal is never summed.",
@@ -109,7 +109,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="never-capped",
-        file="parallel_mix/kernels/ascents.py",
+        file="parallel_mix/kernels/density/ascents.py",
         old="return self.iterations >= self.limit",
         new="return self.iterations > self.limit",
         why="Ascents that the iteration limit ended are not reported, as none goes beyond the limit.",
@@ -120,7 +120,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="density-without-pi",
-        file="parallel_mix/kernels/hlm_mixture.py",
+        file="parallel_mix/kernels/mixtures/hlm_mixture.py",
         old="s * np.log(np.pi * b)",
         new="s * np.log(b)",
         why="Components of different shapes are compared without a part of their constant, so posteriors are wrong.",
@@ -132,7 +132,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="last-of-equal-medoids",
-        file="parallel_mix/kernels/generalized_kmeans.py",
+        file="parallel_mix/kernels/medoids/generalized_kmeans.py",
         old="total[i] < total[best[label[i]]]",
         new="total[i] <= total[best[label[i]]]",
         why="Of points of equal total distance the highest instead of the lowest becomes the medoid.",
@@ -143,7 +143,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="stale-second-medoid",
-        file="parallel_mix/kernels/vertex_substitution.py",
+        file="parallel_mix/kernels/medoids/vertex_substitution.py",
         old="if old == j or next_ == j:",
         new="if old == j:",
         why="A point whose second medoid was exchanged keeps the new one as its second, however far that is.",
@@ -154,7 +154,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="removal-too-dear",
-        file="parallel_mix/kernels/small_substitution.py",
+        file="parallel_mix/kernels/medoids/small_substitution.py",
         old="removal[first[i]] += q2[i] - q1[i]",
         new="removal[first[i]] += q2[i]",
         why="What a medoid's removal costs is overrated, so that exchanges that would pay are not made.",
@@ -166,7 +166,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="ward-wrong-mass",
-        file="parallel_mix/kernels/ward_distances.py",
+        file="parallel_mix/kernels/medoids/ward_distances.py",
         old="- mass[c] * e[low, high]",
         new="- mass[low] * e[low, high]",
         why="The height of a later join is updated with the mass of the wrong cluster.",
@@ -177,7 +177,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="irm-on-a-line",
-        file="parallel_mix/kernels/transport.py",
+        file="parallel_mix/kernels/metrics/transport.py",
         old="if v.shape[1] == 1 and not greedy:",
         new="if v.shape[1] == 1:",
         why="For signatures of single numbers the IRM distance is silently that of Mallows.",
@@ -188,7 +188,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="minkowski-underflow",
-        file="parallel_mix/kernels/vector_distances.py",
+        file="parallel_mix/kernels/metrics/vector_distances.py",
         old="((tiny > D) | ~np.isfinite(D)).any(axis=1)",
         new="(~np.isfinite(D)).any(axis=1)",
         why="Small differences to a high power vanish, and different rows have the distance zero.",
@@ -199,7 +199,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="starts-depend-on-others",
-        file="parallel_mix/kernels/few_classes.py",
+        file="parallel_mix/kernels/mixtures/few_classes.py",
         old="for j in range(k - 1, -1, -1):  # back in order",
         new="for j in range(k):  # back in order",
         why="A start of a clustering depends on those that the same task drew before it.",
@@ -212,7 +212,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="offset-of-bound-machine",
-        file="parallel_mix/kernels/support_vectors.py",
+        file="parallel_mix/kernels/similarity/support_vectors.py",
         old="(high + low) / 2.0",
         new="(high - low) / 2.0",
         why="A machine all of whose weights are at their bounds gets a wrong offset and tells other classes.",
@@ -223,7 +223,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="shift-of-definite",
-        file="parallel_mix/kernels/spectrum.py",
+        file="parallel_mix/kernels/similarity/spectrum.py",
         old="lowest = np.minimum(np.linalg.eigvalsh(S)[..., :1], 0.0)",
         new="lowest = np.linalg.eigvalsh(S)[..., :1]",
         why="In a stack, matrices that are definite already are shifted down by their smallest eigenvalue.",
@@ -235,7 +235,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # models
     Mutant(
         name="last-row-of-257",
-        file="parallel_mix/models/climbing.py",
+        file="parallel_mix/models/hmac/climbing.py",
         old="return [(a, min(a + size, n)) for a in range(0, n, size)]",
         new="return [(a, min(a + size, n)) for a in range(0, n - 1, size)]",
         why="Approach I loses the last row where it would be a block by itself.",
@@ -243,11 +243,12 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/models/test_hmac_oracle.py",
             "tests/models/test_hmac_result.py",
             "tests/kernels/test_modal_em.py",
+            "tests/models/test_climbing.py",
         ),
     ),
     Mutant(
         name="spread-about-the-middle",
-        file="parallel_mix/models/points.py",
+        file="parallel_mix/models/hmac/points.py",
         old="((X - centre) / reach - first) ** 2",
         new="((X - centre) / reach) ** 2",
         why="Deviations are taken from the middle of the range, not the mean, so skewed data get other bandwidths.",
@@ -258,7 +259,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="order-without-weights",
-        file="parallel_mix/models/mode_tree.py",
+        file="parallel_mix/models/hmac/mode_tree.py",
         old="-np.round(log_density, DIGITS), -mass)",
         new="-np.round(log_density, DIGITS), -sizes)",
         why="Clusters of weighted rows are numbered by how many rows they have instead of by their weight.",
@@ -269,7 +270,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="any-mode-will-do",
-        file="parallel_mix/models/hmac_prediction.py",
+        file="parallel_mix/models/hmac/prediction.py",
         old="tree.query(ends, k=1, distance_upper_bound=MERGE_TOLERANCE)",
         new="tree.query(ends, k=1)",
         why="A new point that climbs to a mode without training points gets the label of another one instead of -1.",
@@ -277,7 +278,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="equal-bandwidths",
-        file="parallel_mix/models/hmac_result.py",
+        file="parallel_mix/models/hmac/result.py",
         old="(np.diff(sigma) <= 0).any()",
         new="(np.diff(sigma) < 0).any()",
         why="A bandwidth that is given twice is not refused.",
@@ -288,7 +289,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="fold-leaks",
-        file="parallel_mix/models/hlm.py",
+        file="parallel_mix/models/hlm/fit.py",
         old="return rows if part.fold < 0 else rows[self.folds[rows] != part.fold]",
         new="return rows",
         why="In cross-validation a model has seen the rows that it is tested on.",
@@ -299,7 +300,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="weights-without-root",
-        file="parallel_mix/models/hlm_incremental.py",
+        file="parallel_mix/models/hlm/incremental.py",
         old="return chosen, np.sqrt(stands_for), stands_for",
         new="return chosen, stands_for, stands_for",
         why="Samples of old clusters weigh as much as all rows that they stand for, instead of the root of it.",
@@ -307,18 +308,19 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="medoids-as-places",
-        file="parallel_mix/models/distance_clustering.py",
+        file="parallel_mix/models/clusters/clustering.py",
         old="list(rows[one.medoids[order]])",
         new="list(one.medoids[order])",
         why="The medoids of a group are told as places within the group instead of as rows.",
         tests=(
             "tests/models/test_distance_estimators.py",
             "tests/jobs/test_cluster_everywhere.py::test_what_is_in_a_result",
+            "tests/models/test_groups.py",
         ),
     ),
     Mutant(
         name="starts-overlap",
-        file="parallel_mix/models/distance_groups.py",
+        file="parallel_mix/models/clusters/groups.py",
         old=".advance(first * k)",
         new=".advance(first)",
         why="The starts of a later task use random numbers of earlier ones, so the series depends on how it is cut.",
@@ -327,11 +329,12 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/models/test_distance_estimators.py",
             "tests/kernels/test_distance_clusters.py",
             "tests/models/test_sharded_substitution.py",
+            "tests/models/test_groups.py",
         ),
     ),
     Mutant(
         name="sums-lost-at-resume",
-        file="parallel_mix/models/tiles.py",
+        file="parallel_mix/models/distances/tiles.py",
         old='np.zeros(shape[0], np.uint64) if state is None else np.array(state["sums"], np.uint64)',
         new="np.zeros(shape[0], np.uint64)",
         why="A matrix that was finished by a second attempt has checksums without the tiles of the first.",
@@ -342,7 +345,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="kernel-of-another-gamma",
-        file="parallel_mix/models/similarity_svm.py",
+        file="parallel_mix/models/similarity/svm.py",
         old="if self._last is None or self._last[0] != gamma:",
         new="if self._last is None:",
         why="Cross-validation over gamma trains every machine on the kernel of the first gamma.",
@@ -353,7 +356,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="costs-transposed",
-        file="parallel_mix/models/local_sda.py",
+        file="parallel_mix/models/similarity/local_sda.py",
         old="-(p @ self.costs_.T)",
         new="-(p @ self.costs_)",
         why="The cost of telling f where g is true is taken for that of telling g where f is true.",
@@ -361,18 +364,19 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="settings-out-of-order",
-        file="parallel_mix/models/neighbour_classifiers.py",
+        file="parallel_mix/models/similarity/neighbour_classifiers.py",
         old="found[order] = votes(",
         new="found[:] = votes(",
         why="Numbers of neighbours that are not given in rising order get each other's classes.",
         tests=(
             "tests/models/test_similarity_classifiers.py",
             "tests/evaluate/test_crossval.py",
+            "tests/models/test_neighbour_classifiers.py",
         ),
     ),
     Mutant(
         name="diagonal-of-later-rows",
-        file="parallel_mix/models/distance_checks.py",
+        file="parallel_mix/models/distances/checks.py",
         old="rows.diagonal(a)",
         new="rows.diagonal()",
         why="From row 257 on other entries are taken for the diagonal, which is then said not to be zero.",
@@ -433,6 +437,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/store/test_damage.py",
             "tests/store/test_stored_matrix.py",
             "tests/store/test_files.py",
+            "tests/store/test_changed_files.py",
         ),
     ),
     Mutant(
@@ -445,6 +450,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/store/test_files.py",
             "tests/store/test_damage.py",
             "tests/jobs/test_stops_and_faults.py::test_a_worker_that_cannot_see_the_file_says_so",
+            "tests/store/test_changed_files.py",
         ),
     ),
     Mutant(

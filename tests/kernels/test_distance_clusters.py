@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import adjusted_rand_score
 
-from parallel_mix.kernels.medoids.generalized_kmeans import alternate, k_center
+from parallel_mix.kernels.medoids.generalized_kmeans import alternate, k_center, medoids_of, totals_within
 from parallel_mix.kernels.medoids.small_substitution import substitute_few, table_of
 from parallel_mix.kernels.medoids.vertex_substitution import assign, in_steps, only_medoid, steps_of, substitute
 from parallel_mix.kernels.medoids.ward_distances import cut_tree, join_all
@@ -173,3 +173,20 @@ def test_ward_is_scipys(n: int) -> None:
         label = cut_tree(pairs, heights, k)
         assert len(np.unique(label)) == k
         assert adjusted_rand_score(label, fcluster(tree, k, "maxclust")) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_equally_central_points_the_lowest_is_the_medoid(seed: int) -> None:
+    """Distances of 1 and 2 alone tie often; with whole weights their sums are exact, here and in the test."""
+    r = np.random.default_rng(seed)
+    D = np.triu(r.integers(1, 3, (40, 40)), 1).astype(float)
+    D, w = D + D.T, r.integers(1, 3, 40).astype(float)
+    label, ties = r.integers(0, 6, 40), 0
+    steps = steps_of(w, float(D.max()))
+    medoids = medoids_of(totals_within(D, w, label, steps), label, 6)
+    for cluster in range(6):
+        members = np.flatnonzero(label == cluster)
+        totals = [sum(w[i] * D[i, j] for i in members) for j in members]
+        ties += totals.count(min(totals)) > 1
+        assert medoids[cluster] == members[totals.index(min(totals))]
+    assert ties, "otherwise this would say nothing"

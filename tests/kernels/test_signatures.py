@@ -92,8 +92,9 @@ def test_mallows_is_a_metric_and_of_no_order(lattice: bool) -> None:
     np.testing.assert_allclose(matrix("mallows", T), D[np.ix_(order, order)], rtol=1e-9, atol=1e-9)
 
 
-def test_irm_by_hand() -> None:
-    S = signatures(20, 2, 9)
+@pytest.mark.parametrize("d", [1, 2, 8])
+def test_irm_by_hand(d: int) -> None:
+    S = signatures(20, d, 9)
     D = matrix("irm", S)
     for i, j in ((0, 1), (3, 17), (5, 11), (12, 19)):
         (v, p), (u, q) = parts(S, i), parts(S, j)

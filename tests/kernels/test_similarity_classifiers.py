@@ -63,6 +63,17 @@ def test_spectra(change: str) -> None:
     np.testing.assert_allclose(stack, [K, 2 * K], atol=1e-11)
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_definite_matrix_is_left_as_it_is_alone_and_in_a_stack(change: str) -> None:
+    A = np.random.default_rng(1).normal(size=(3, 6, 6))
+    indefinite = A[0] + A[0].T
+    good = [A[1] @ A[1].T + np.eye(6), A[2] @ A[2].T]
+    stack, _ = definite(np.stack([good[0], indefinite, good[1]]), change)
+    np.testing.assert_allclose(stack[[0, 2]], good, atol=1e-12)
+    for one, among in zip((good[0], indefinite, good[1]), stack, strict=True):
+        np.testing.assert_allclose(definite(one, change)[0], among, atol=1e-12)
+
+
 def quadratic_program(K: np.ndarray, s: np.ndarray, ridge: float) -> np.ndarray:
     k = len(s)
 

@@ -203,3 +203,35 @@ def test_starts_are_drawn_alike_often(n: int, k: int) -> None:
     np.testing.assert_allclose(np.bincount(starts.ravel(), minlength=n) / 20_000, k / n, atol=0.02)
     first = np.bincount(starts[:, 0], minlength=n) / 20_000
     assert first[0] == pytest.approx(k / n, abs=0.02)
+
+
+@pytest.mark.parametrize("n, k", [(1, 1), (5, 5), (9, 4), (40, 7)])
+def test_a_start_is_a_shuffle_by_its_own_numbers_whatever_is_drawn_beside_it(n: int, k: int) -> None:
+    numbers = np.random.default_rng(n).random((k + 1, 30))
+    for start, own in zip(drawn(numbers, n, k), numbers.T, strict=True):
+        places = list(range(n))
+        for j in range(k):
+            other = j + int(own[j] * (n - j))
+            places[j], places[other] = places[other], places[j]
+        assert list(start) == sorted(places[:k])
+    order = np.random.default_rng(0).permutation(30)
+    np.testing.assert_array_equal(drawn(numbers, n, k)[order], drawn(np.ascontiguousarray(numbers[:, order]), n, k))
+
+
+@pytest.mark.parametrize("candidate", [1, KERNEL])
+def test_no_model_has_seen_the_rows_it_is_tested_on(candidate: int) -> None:
+    """What cross-validation says of a fold is what a model says that is fitted on the other folds' rows alone."""
+    y = np.where(np.arange(60) % 13 == 0, -1, Y[::4])
+    points = X[::4]
+    distances = cdist(points, points)
+    found = fit(distances, y, candidate, folds=4, validate=True)
+    folds = stratified_folds(y, 4, 0)
+    assert found.errors is not None
+    assert found.held_out is not None
+    for fold in range(4):
+        train, test = np.flatnonzero((folds != fold) & (y >= 0)), np.flatnonzero(folds == fold)
+        alone = fit(distances[np.ix_(train, train)], y[train], candidate).model
+        expected = alone.posteriors(distances[np.ix_(test, train[alone.centroids])])
+        np.testing.assert_allclose(found.held_out[test], expected, rtol=1e-9, atol=1e-12)
+        assert found.errors[0, fold] == pytest.approx(np.mean(expected.argmax(axis=1) != y[test]))
+    assert np.isnan(found.held_out[y < 0]).all()

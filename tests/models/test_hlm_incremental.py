@@ -15,7 +15,7 @@ from parallel_mix.kernels.mixtures.hlm_mixture import ClusterSums, estimate
 from parallel_mix.models.core.sources import HeldMatrix
 from parallel_mix.models.hlm import incremental as hlm_incremental
 from parallel_mix.models.hlm.fit import fit_hlm
-from parallel_mix.models.hlm.incremental import Past, joined_models, regrouped_model
+from parallel_mix.models.hlm.incremental import ClassPast, Past, chosen_places, joined_models, regrouped_model
 from parallel_mix.models.hlm.model import HlmModel, HlmSettings
 from tests.conftest import blobs
 
@@ -169,3 +169,37 @@ def test_a_batch_of_other_precision_is_not_rounded() -> None:
     n = int((Y[OLD] == 0).sum())
     np.testing.assert_array_equal(grown.D[0][n:, n:], D[np.ix_(NEW[new], NEW[new])])
     np.testing.assert_array_equal(grown.D[0][:n, n:], D[np.ix_(OLD[Y[OLD] == 0], NEW[new])])
+
+
+def test_a_sample_weighs_the_root_of_the_rows_it_stands_for() -> None:
+    """sqrt((|I_j| + 1) / (v + 1)) where a cluster has more than v rows besides its centroid; all others weigh 1."""
+    r = np.random.default_rng(0)
+    component = np.repeat([0, 1, 2, -1], [40, 3, 9, 8])[r.permutation(60)]
+    order, v = r.permutation(60), 4
+    known = ClassPast(np.arange(60), np.zeros((60, 60)), component, np.ones(60), order)
+    chosen, w, stands_for = chosen_places(known, v)
+    expected = [i for j in range(3) for i in [k for k in order if component[k] == j][: v + 1]]
+    assert list(chosen) == sorted([*expected, *np.flatnonzero(component < 0)])
+    for place, weight, rows in zip(chosen, w, stands_for, strict=True):
+        size = np.sum(component == component[place])
+        assert weight == pytest.approx(np.sqrt(size / (v + 1)) if component[place] >= 0 and size > v + 1 else 1.0)
+        assert rows == pytest.approx(weight**2)
+
+
+def test_the_new_centroid_is_that_of_the_weighted_samples() -> None:
+    """One component a class: the chosen row of the least sum of weighted distances from all chosen ones."""
+    settings, v, by_weights = HlmSettings((1,)), 4, []
+    first = fit(OLD, Y[OLD], settings)
+    grown = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD]).extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
+    with SerialBackend(1) as backend:
+        model, _, chosen = regrouped_model(grown, first, 1, v, settings, backend, reassign=False)
+    for k in range(3):
+        rows = chosen[Y[chosen] == k]
+        size = np.sum(Y[OLD] == k)
+        medoids = []
+        for power in (0.5, 1.0):
+            w = np.where(rows < 250, (size / (v + 1)) ** power, 1.0)
+            medoids.append(rows[(w @ D[np.ix_(rows, rows)]).argmin()])
+        assert chosen[model.centroids[k]] == medoids[0]
+        by_weights.append(medoids[0] != medoids[1])
+    assert any(by_weights), "otherwise this would say nothing of the root"

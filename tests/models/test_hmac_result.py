@@ -91,6 +91,22 @@ def test_a_new_point_belongs_to_the_mode_it_climbs_to_not_to_the_nearest() -> No
     assert modes.size == 2
 
 
+def test_a_mode_to_which_no_training_point_climbs_has_the_label_minus_one() -> None:
+    """The corners of a regular simplex are a mode each, and their centre is one more, with no point of its own."""
+    corners, sigma = np.eye(10), 0.4
+    centre = corners.mean(axis=0)
+    squares = ((corners - centre) ** 2).sum(axis=1)
+    curvature = (corners - centre).T @ (corners - centre) / 10 / sigma**2 - np.eye(10)
+    assert np.ptp(squares) < 1e-12, "all kernels pull alike: modal EM stays there"
+    assert np.linalg.eigvalsh(curvature).max() < 0, "the density falls on all sides: it is a mode"
+    model = HMAC(bandwidths=[sigma, 3.0]).fit(corners)
+    assert sorted(model.levels_[0].labels) == list(range(10))
+    near = np.vstack([centre, 0.9 * centre + 0.1 * corners])
+    assert list(model.predict(near, 0)) == [-1] * 11
+    assert (model.predict(corners, 0) == model.levels_[0].labels).all()
+    assert list(model.predict(near, 1)) == [0] * 11, "at a level where all is one cluster they belong to it"
+
+
 def test_far_points_climb_in_log_space() -> None:
     model = HMAC(bandwidths=[1.0]).fit(X)
     far = X[:3] * 1e6

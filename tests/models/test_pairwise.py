@@ -16,6 +16,7 @@ from parallel_mix import pairwise
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError, TaskError
 from parallel_mix.kernels.metrics.signatures import Signatures
+from parallel_mix.models.distances import checks
 from parallel_mix.models.distances.checks import examine
 from parallel_mix.models.distances.tile_layout import Layout, Tiles
 from tests.conftest import blobs, signatures
@@ -203,3 +204,26 @@ def test_what_a_matrix_is_like() -> None:
     assert found.asymmetry > 0.0
     assert (found.diagonal, found.negative) == (2.0, 1)
     assert any("not symmetric" in line for line in found.lines())
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 15, 60, 256])
+def test_findings_are_the_same_however_many_rows_are_read_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "ROWS_AT_ONCE", at_once)
+    X = blobs(60, 3)
+    zero = cdist(X, X)
+    odd = zero.copy()
+    odd[41, 41], odd[52, 52], odd[3, 50], odd[58, 2] = -0.25, 0.125, -1.0, 1e3
+    for D in (zero, odd):
+        found, others = examine(InMemory(D)), D[~np.eye(60, dtype=bool)]
+        assert found.diagonal == np.abs(np.diagonal(D)).max()
+        assert (found.lowest, found.highest) == (others.min(), others.max())
+        assert found.mean == pytest.approx(others.mean())
+        assert found.negative == (D < 0).sum()
+
+
+def test_a_zero_diagonal_is_zero_in_every_row() -> None:
+    X = blobs(600, 2)
+    lines = examine(InMemory(cdist(X, X))).lines()
+    assert any("diagonal zero" in line for line in lines)

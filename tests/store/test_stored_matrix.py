@@ -115,3 +115,21 @@ def test_stripes_tell_what_the_whole_does(tmp_path: Path, monkeypatch: pytest.Mo
     E[50, 1] = E[20, 4] = np.nan
     with pytest.raises(InputError, match="row 21"):
         survey(E, tmp_path / "D.h5")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 7, 29, 59])
+def test_a_value_that_is_no_number_is_refused_wherever_it_stands(
+    row: int, value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stripes of 30 rows, parts of 4: the first part of a stripe, one between, and the last."""
+    monkeypatch.setattr(stored_matrix, "ENTRIES_AT_ONCE", 30 * 60)
+    monkeypatch.setattr(stored_matrix, "BYTES_AT_ONCE", 4 * 60 * 4)
+    E = D.copy()
+    E[row, 5] = value
+    for matrix in (E, stored(tmp_path / "D.h5", data=E)):
+        with pytest.raises(InputError, match=f"D.h5 has 1 value that is NaN or infinite, the first in row {row + 1},"):
+            survey(matrix, tmp_path / "D.h5")
+    E[row, 5] = np.finfo(np.float32).max
+    E[row, 6] = np.finfo(np.float32).max
+    assert survey(E, tmp_path / "D.h5").finite, "a sum that is too large for a number is made of numbers"
