@@ -60,7 +60,7 @@ class Family:
     """A command that makes a small result, with {rows}, {distances} or {new_distances} for an input and {output} for
     the result: the guide shows it, and the tests that all families share run it."""
     longer: str = ""
-    """Options with which the example takes long enough to be killed."""
+    """Options with which the example takes long enough to be killed; {slow} is a distance that takes its time."""
     prediction: str = ""
     """A command that makes something of new rows, with {result} for a result."""
 
@@ -128,15 +128,15 @@ for _family in (
         "distances",
         "matrix of distances",
         commands={"distances": ("command", "compute distances between all pairs of rows, to a file")},
-        example="distances {rows} -o {output} --labels kind --metric minkowski --p 2.5",
-        longer="--metric tests.slow_metric:distance --symmetric",
+        example="distances {rows} -o {output} --labels kind --metric cityblock",
+        longer="--metric {slow} --symmetric",
     ),
     Family(
         "neighbours",
         "table of nearest neighbours",
         made_by="distances --knn",
         example="distances {rows} -o {output} --labels kind --knn 3",
-        longer="--metric tests.slow_metric:distance --symmetric",
+        longer="--metric {slow} --symmetric",
     ),
     Family(
         "clusters",

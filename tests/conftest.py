@@ -14,6 +14,7 @@ import pytest
 
 from parallel_mix.kernels.metrics.signatures import Signatures
 from parallel_mix.store.checksums import Checksums
+from tests.processes import dask_address, run_forked
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,11 +36,16 @@ def mpirun(ranks: int) -> list[str]:
 
 
 def launcher(backend: str) -> tuple[list[str], list[str]]:
-    """Words before and after the command line of a program for a backend: serial, mpi2, mpi3, dask2, ..."""
-    name, count = backend.rstrip("0123456789"), backend.lstrip("abcdefghijklmnopqrstuvwxyz")
+    """Words before and after the command line of a program for a backend: serial, mpi2, mpi3, dask2, own-dask2, ...
+
+    `dask2` is the one cluster of this run of the tests, `own-dask2` one that the command starts.
+    """
+    name, count = backend.rstrip("0123456789"), backend.lstrip("abcdefghijklmnopqrstuvwxyz-")
     if name == "mpi":
         return mpirun(int(count)), []
     if name == "dask":
+        return [], ["--backend", "dask", "--scheduler", dask_address()]
+    if name == "own-dask":
         return [], ["--backend", "dask", "--workers", count]
     return [], ["--threads", count] if count else []
 
@@ -47,8 +53,10 @@ def launcher(backend: str) -> tuple[list[str], list[str]]:
 def parallel_mix(
     *words: object, backend: str = "serial", timeout: float = 120, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line program to its end."""
+    """Run the command line program to its end; `more` are variables of its environment."""
     before, after = launcher(backend)
+    if not before and not more:
+        return run_forked([*map(str, words), *after], environment(), timeout)
     command = [*before, str(BIN / "parallel-mix"), *map(str, words), *after]
     for _ in range(3):
         done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=timeout)
@@ -144,12 +152,9 @@ def backend_of_workers(backend: object) -> object:
 
 @pytest.fixture(scope="session")
 def dask_client() -> Iterator[object]:
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
+    with Client(dask_address()) as client:
         yield client
 
 

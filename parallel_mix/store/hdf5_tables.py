@@ -150,17 +150,23 @@ class StoredRows:
         return cls(str(path.absolute()), dataset, weights_dataset, shape, stamp_of(path))
 
     def rows(self, start: int, stop: int) -> Array:
-        with opened(Path(self.path)) as file:
-            dataset = file.get(self.dataset)
-            if dataset is None or stamp_of(Path(self.path)) != self.stamp:
-                raise InputError(f"{self.path} has changed since the run began: begin anew with --fresh.")
+        with self._dataset(self.dataset) as dataset:
             return np.asarray(dataset[start:stop], dtype=np.float64).reshape(stop - start, self.shape[1])
 
     def weights(self) -> Array | None:
         if self.weights_dataset is None:
             return None
+        with self._dataset(self.weights_dataset) as dataset:
+            return np.asarray(dataset[()], dtype=np.float64).ravel()
+
+    @contextmanager
+    def _dataset(self, name: str) -> Iterator[Any]:
+        """A dataset of the file, which must be the one that the run began with."""
         with opened(Path(self.path)) as file:
-            return np.asarray(file[self.weights_dataset][()], dtype=np.float64).ravel()
+            dataset = file.get(name)
+            if dataset is None or stamp_of(Path(self.path)) != self.stamp:
+                raise InputError(f"{self.path} has changed since the run began: begin anew with --fresh.")
+            yield dataset
 
 
 def stamp_of(path: Path) -> tuple[int, int]:

@@ -22,8 +22,9 @@ LAYOUT = (
      "squared distance within each, for components of too few rows"),
     ("/hlm/components/centroids, names, classes, weights (m)", "row, its name, number of the class, share in it"),
     ("/hlm/components/b, s, estimated_s (m)", "scale, shape (half a whole number) and shape before rounding"),
-    ("/hlm/components/sizes, counts, means, spreads, points, zeros (m)", "what they were estimated from: rows, squared "
-     "distances that count, their mean, minus the sum of log(u / mean)"),
+    ("/hlm/components/sizes, counts, means, spreads, points, zeros, counted (m)", "what they were estimated from: "
+     "mass and number of rows, squared distances that count, their mean, minus the sum of log(u / mean), rows on the "
+     "centroid"),
     ("/hlm/selection/candidates (c), errors (c, folds), posteriors (n, K)", "of the cross-validation; posteriors of "
      "rows held out, by the number chosen"),
     ("/hlm/history/rows, errors, schemes, digests", "the fit (scheme 0) and each batch: rows known after it, error in "
