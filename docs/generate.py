@@ -195,7 +195,7 @@ def _parts_text(family: Family) -> str:
     """Which of the commands that take results of any kind take this one, and what comes of it."""
     present = {name: part for name, part in PARTS.items() if family.has(name)}
     rows = [
-        f"| `{command}` | {does} | {plain(_doc(family.package, name, function))} |"
+        f"| `{command}` | {does} | {plain(_doc(family.module_of(name), function))} |"
         for name, (function, command, does) in present.items()
     ]
     text = "\n".join(["| command | does | what comes of it |", "|---|---|---|", *rows, ""]) if rows else ""
@@ -219,9 +219,9 @@ def _python_text(family: Family) -> str:
     return text
 
 
-def _doc(package: str, module: str, function: str) -> str:
+def _doc(module: str, function: str) -> str:
     """The docstring of a function, read without an import: pictures need matplotlib."""
-    spec = find_spec(f"{package}.{module}")
+    spec = find_spec(module)
     assert spec is not None and spec.origin is not None  # noqa: S101 - `has` has found it
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     defined = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)

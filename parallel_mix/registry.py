@@ -81,13 +81,14 @@ class Family:
 
     def has(self, part: str) -> bool:
         """Whether its folder has a module of this name."""
-        return find_spec(self._module(part)) is not None
+        return find_spec(self.module_of(part)) is not None
 
     def part(self, name: str) -> Any:
         """One of its modules."""
-        return import_module(self._module(name))
+        return import_module(self.module_of(name))
 
-    def _module(self, part: str) -> str:
+    def module_of(self, part: str) -> str:
+        """The full name of the module with a part."""
         return f"{self.package}.{self.modules.get(part, part)}"
 
 
