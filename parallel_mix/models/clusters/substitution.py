@@ -3,11 +3,12 @@
 All variants make the same exchanges, and so come to the same medoids and losses bit by bit. They differ in where the
 distances are and in how a candidate is judged; the figures are from `benchmarks/substitution_ablation.py`:
 
-| points | variant | why |
-|---|---|---|
-| rows spread over workers, as no worker can hold the matrix | `sharded_substitution` | memory; it takes longer |
-| up to `MOST_POINTS` and `MOST_MEDOIDS` | `table_substitution` | the search takes 2.2 to 4.4 times as long |
-| all others | `vertex_substitution` (search) | the table takes 1.1 to 2.9 times as long, and 8 bytes a distance |
+- Rows spread over workers, as none can hold the matrix (`cluster --shard`): `sharded_substitution`, for its memory; on
+  one worker it takes 2.6 to 3.8 times as long as the search.
+- Up to `MOST_POINTS` points and `MOST_MEDOIDS` medoids: `table_substitution`; the search takes 2.5 to 4.9 times as
+  long.
+- All others: the search of `vertex_substitution`; the table has 8 bytes a distance, and of 7,000 points takes 1.7 times
+  as long (of 2,000 as long or a little less).
 
 Models over classes of few points have all of a class's work in one compiled call (`mixtures.few_classes`), which uses
 the table, too.
