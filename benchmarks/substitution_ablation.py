@@ -2,10 +2,10 @@
 
 taskset -c 1 python benchmarks/substitution_ablation.py [FOLDER]      FOLDER has voting.npz, or that set is left out
 
-Everything is run with and without the shortcut in turns, and the medoids and losses must be equal. A cell says how many
-times as long it takes without: the median of the ratios of seven pairs or more, in time of the processor. A shortcut
-inside compiled code is taken out of (or, where the package has it no longer, put into) the text of the module, which is
-compiled anew; a text that is not there as often as expected ends the benchmark.
+Everything is run with and without the shortcut in turns; medoids and losses are compared once and must be equal. A cell
+says how many times as long it takes without: the median of the ratios of seven pairs or more, in time of the processor.
+A shortcut inside compiled code is taken out of (or, where the package has it no longer, put into) the text of the
+module, which is compiled anew; a text that is not there any more ends the benchmark.
 """
 
 from __future__ import annotations
