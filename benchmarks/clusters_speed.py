@@ -19,8 +19,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels.medoids.small_substitution import substitute_few, table_of
-from parallel_mix.kernels.medoids.vertex_substitution import steps_of, substitute
+from parallel_mix.kernels.medoids.table_substitution import substitute_by_table, table_of
+from parallel_mix.kernels.medoids.vertex_substitution import steps_of, substitute_by_search
 from parallel_mix.models.clusters.groups import random_starts
 from parallel_mix.models.core.sources import HeldMatrix
 from parallel_mix.models.hlm.fit import fit_hlm
@@ -46,11 +46,11 @@ def vsh(folder: Path) -> None:
     w = np.ones(len(D))
     steps = steps_of(w, float(D.max()))
     rows: list[list[float]] = []
-    substitute(D[:200, :200].copy(), w[:200], np.arange(3)[None], steps)
+    substitute_by_search(D[:200, :200].copy(), w[:200], np.arange(3)[None], steps)
     for seed in range(5):
         start = np.random.default_rng(seed).choice(len(D), 100, replace=False)
         medoids, began = start.copy(), time.perf_counter()
-        loss = substitute(D, w, medoids[None], steps)[0] / steps
+        loss = substitute_by_search(D, w, medoids[None], steps)[0] / steps
         middle = time.perf_counter()
         theirs = kmedoids.fasterpam(D, start.astype(np.uint64), random_state=seed)
         rows.append([middle - began, loss, time.perf_counter() - middle, float(theirs.loss)])
@@ -72,9 +72,9 @@ def few(folder: Path) -> None:
             D = cdist(Y, Y)
             steps, starts = steps_of(w, D.max()), random_starts(n, k, [draw], 0, 20)
             one, other, began = starts.copy(), starts.copy(), time.perf_counter()
-            substitute(D, w, one, steps)
+            substitute_by_search(D, w, one, steps)
             middle = time.perf_counter()
-            substitute_few(table_of(D, w, steps), other)
+            substitute_by_table(table_of(D, w, steps), other)
             took += (draw > 1) * np.array([middle - began, time.perf_counter() - middle])  # the first two: compiling
             assert (one == other).all()
         took *= 1e6 / 20 / (draw - 1)

@@ -154,7 +154,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="removal-too-dear",
-        file="parallel_mix/kernels/medoids/small_substitution.py",
+        file="parallel_mix/kernels/medoids/table_substitution.py",
         old="removal[first[i]] += q2[i] - q1[i]",
         new="removal[first[i]] += q2[i]",
         why="What a medoid's removal costs is overrated, so that exchanges that would pay are not made.",
@@ -199,7 +199,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="starts-depend-on-others",
-        file="parallel_mix/kernels/mixtures/few_classes.py",
+        file="parallel_mix/kernels/medoids/starts.py",
         old="for j in range(k - 1, -1, -1):  # back in order",
         new="for j in range(k):  # back in order",
         why="A start of a clustering depends on those that the same task drew before it.",

@@ -11,8 +11,14 @@ from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import adjusted_rand_score
 
 from parallel_mix.kernels.medoids.generalized_kmeans import alternate, k_center, medoids_of, totals_within
-from parallel_mix.kernels.medoids.small_substitution import substitute_few, table_of
-from parallel_mix.kernels.medoids.vertex_substitution import assign, in_steps, only_medoid, steps_of, substitute
+from parallel_mix.kernels.medoids.table_substitution import substitute_by_table, table_of
+from parallel_mix.kernels.medoids.vertex_substitution import (
+    assign,
+    in_steps,
+    only_medoid,
+    steps_of,
+    substitute_by_search,
+)
 from parallel_mix.kernels.medoids.ward_distances import cut_tree, join_all
 from tests.conftest import blobs
 
@@ -37,8 +43,8 @@ def vsh(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> tuple[float, np.nd
     if len(found) == 1:
         return only_medoid(E, w, found, steps) / steps, found
     few = found.copy()
-    loss = substitute(E, w, found[None], steps)[0]
-    assert substitute_few(table_of(E, w, steps), few[None])[0] == loss
+    loss = substitute_by_search(E, w, found[None], steps)[0]
+    assert substitute_by_table(table_of(E, w, steps), few[None])[0] == loss
     np.testing.assert_array_equal(few, found)
     return loss / steps, found
 
@@ -119,8 +125,8 @@ def test_few_points_are_exchanged_as_many_are(n: int, k: int, kind: str) -> None
     E, w = np.ascontiguousarray(D.T), r.integers(0, 4, n) * r.random(n)
     starts = np.stack([r.choice(n, k, replace=False) for _ in range(40 if n < 50 else 5)])
     few, steps = starts.copy(), steps_of(w, float(E.max()))
-    losses = substitute(E, w, starts, steps)
-    np.testing.assert_array_equal(substitute_few(table_of(E, w, steps), few), losses)
+    losses = substitute_by_search(E, w, starts, steps)
+    np.testing.assert_array_equal(substitute_by_table(table_of(E, w, steps), few), losses)
     np.testing.assert_array_equal(few, starts)
 
 

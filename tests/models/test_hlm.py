@@ -12,7 +12,7 @@ from scipy.special import digamma
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
-from parallel_mix.kernels.mixtures.few_classes import drawn
+from parallel_mix.kernels.medoids.starts import draw_starts
 from parallel_mix.models.core.sources import HeldMatrix
 from parallel_mix.models.hlm.fit import HlmData, HlmFit, HlmRecipe, Part, fit_hlm, fit_part, fit_task, stratified_folds
 from parallel_mix.models.hlm.model import KERNEL, HlmSettings
@@ -198,7 +198,7 @@ def test_a_number_of_components_is_fitted_alike_alone_and_among_others() -> None
 
 @pytest.mark.parametrize("n, k", [(1, 1), (5, 1), (5, 5), (40, 7)])
 def test_starts_are_drawn_alike_often(n: int, k: int) -> None:
-    starts = drawn(np.random.default_rng(0).random((k + 3, 20_000)), n, k)
+    starts = draw_starts(np.random.default_rng(0).random((k + 3, 20_000)), n, k)
     assert (np.diff(starts, axis=1) > 0).all()
     np.testing.assert_allclose(np.bincount(starts.ravel(), minlength=n) / 20_000, k / n, atol=0.02)
     first = np.bincount(starts[:, 0], minlength=n) / 20_000
@@ -208,14 +208,16 @@ def test_starts_are_drawn_alike_often(n: int, k: int) -> None:
 @pytest.mark.parametrize("n, k", [(1, 1), (5, 5), (9, 4), (40, 7)])
 def test_a_start_is_a_shuffle_by_its_own_numbers_whatever_is_drawn_beside_it(n: int, k: int) -> None:
     numbers = np.random.default_rng(n).random((k + 1, 30))
-    for start, own in zip(drawn(numbers, n, k), numbers.T, strict=True):
+    for start, own in zip(draw_starts(numbers, n, k), numbers.T, strict=True):
         places = list(range(n))
         for j in range(k):
             other = j + int(own[j] * (n - j))
             places[j], places[other] = places[other], places[j]
         assert list(start) == sorted(places[:k])
     order = np.random.default_rng(0).permutation(30)
-    np.testing.assert_array_equal(drawn(numbers, n, k)[order], drawn(np.ascontiguousarray(numbers[:, order]), n, k))
+    np.testing.assert_array_equal(
+        draw_starts(numbers, n, k)[order], draw_starts(np.ascontiguousarray(numbers[:, order]), n, k)
+    )
 
 
 @pytest.mark.parametrize("candidate", [1, KERNEL])

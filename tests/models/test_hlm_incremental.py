@@ -154,7 +154,7 @@ def test_classes_in_one_call_are_the_classes_step_by_step(monkeypatch: pytest.Mo
     grown = Past.of(first, D[np.ix_(OLD, OLD)], Y[OLD]).extended(D[np.ix_(NEW, OLD)], D[np.ix_(NEW, NEW)], Y[NEW])
     with SerialBackend(1) as backend:
         model, past, _ = regrouped_model(grown, first, 5, 4, settings, backend, reassign=reassign)
-        monkeypatch.setattr("parallel_mix.models.hlm.incremental.FEW", 0)
+        monkeypatch.setattr("parallel_mix.models.hlm.incremental.fits_table", lambda n, k: False)
         other, kept, _ = regrouped_model(grown, first, 5, 4, settings, backend, reassign=reassign)
     for name in ("centroids", "b", "estimated", "weights", "spare"):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))

@@ -7,7 +7,11 @@ Each point in turn is a candidate: of the k exchanges with a medoid the best is 
 what was a medoid in this sweep is no candidate any more. The sweeps end with one that brings nothing; a candidate that
 was judged since the last exchange is not judged again. All k exchanges are judged in one pass over the points, from the
 distances to the nearest and the second nearest medoid (Resende & Werneck; FasterPAM): points nearer to the candidate
-than to their second medoid are few, and looked for sixteen at a time.
+than to their second medoid are few, and all others need a comparison only.
+
+There are three variants, with the same exchanges: this one, `table_substitution` for few points, and
+`models.clusters.sharded_substitution` for matrices too large for one worker. `models.clusters.substitution` chooses.
+What each shortcut brings is measured by `benchmarks/substitution_ablation.py`.
 
 Sums are those of whole numbers, distances times weights in steps so small that the sum of all just fits 62 bits: they
 are exact whatever their order, so an exchange is worth the same whether one process adds it up or many, and what is
@@ -27,7 +31,6 @@ from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.kernel_sums import Array
 
 Ints = np.ndarray
-LANES = 16
 BITS = 61
 SQUARE = 64
 
@@ -91,47 +94,32 @@ def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
 
 
 @compiled
-def weigh(
-    near: Array, w: Array, steps: float, first: Ints, second: Ints, d1: Array, d2: Array, q1: Ints, removal: Ints
-) -> Any:
-    """Distances to the two medoids, what each medoid's removal costs, and the loss."""
+def weigh(near: Array, w: Array, steps: float, first: Ints, second: Ints, d1: Array, d2: Array, removal: Ints) -> Any:
+    """Write the distances to the two medoids and what each medoid's removal costs; return the loss. All in steps."""
     loss = np.int64(0)
     removal[:] = 0
     for i in range(len(first)):
         d1[i] = near[i, first[i]]
-        q1[i] = in_steps(d1[i], w[i], steps)
-        loss += q1[i]
-        if second[i] >= 0:
-            d2[i] = near[i, second[i]]
-            removal[first[i]] += in_steps(d2[i], w[i], steps) - q1[i]
-        else:
-            d2[i] = np.inf
+        d2[i] = near[i, second[i]]
+        q1 = in_steps(d1[i], w[i], steps)
+        loss += q1
+        removal[first[i]] += in_steps(d2[i], w[i], steps) - q1
     return loss
 
 
 @compiled
-def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, q1: Ints, change: Ints) -> Any:
+def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, change: Ints) -> Any:
     """What a candidate at these distances brings: to all exchanges alike (returned), and to each (`change`)."""
     gain = np.int64(0)
-    n = len(row)
-    for start in range(0, n, LANES):
-        stop = min(start + LANES, n)
-        hit = False
-        if stop - start == LANES:
-            for i in range(start, start + LANES):
-                hit |= row[i] < d2[i]
-        else:
-            hit = True
-        if not hit:
-            continue
-        for i in range(start, stop):
-            if row[i] < d2[i]:
-                moved = in_steps(row[i], w[i], steps)
-                if row[i] < d1[i]:
-                    gain += moved - q1[i]
-                    change[first[i]] += q1[i] - in_steps(d2[i], w[i], steps)
-                else:
-                    change[first[i]] += moved - in_steps(d2[i], w[i], steps)
+    for i in range(len(row)):
+        if row[i] < d2[i]:
+            moved, q2 = in_steps(row[i], w[i], steps), in_steps(d2[i], w[i], steps)
+            if row[i] < d1[i]:
+                q1 = in_steps(d1[i], w[i], steps)
+                gain += moved - q1
+                change[first[i]] += q1 - q2
+            else:
+                change[first[i]] += moved - q2
     return gain
 
 
@@ -155,15 +143,16 @@ def exchange(row: Array, candidate: int, j: int, near: Array, first: Ints, secon
 
 
 @compiled
-def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
+def substitute_by_search(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
     """Exchange medoids (in place, (starts, k)) until a whole sweep brings nothing; the losses, in steps.
 
-    The starts know nothing of each other, but each row of E is fetched from memory once a sweep for all.
+    There are 2 medoids or more. The starts know nothing of each other, but each row of E is fetched from memory once a
+    sweep for all.
     """
     n, (starts, k) = E.shape[0], medoids.shape
     near = np.empty((starts, n, k), E.dtype)
     first, second = np.empty((starts, n), np.int64), np.empty((starts, n), np.int64)
-    d1, d2, q1 = np.empty((starts, n), E.dtype), np.empty((starts, n), E.dtype), np.empty((starts, n), np.int64)
+    d1, d2 = np.empty((starts, n), E.dtype), np.empty((starts, n), E.dtype)
     removal, change = np.empty((starts, k), np.int64), np.empty(k, np.int64)
     losses, been = np.empty(starts, np.int64), np.zeros((starts, n), np.int64)
     exchanges, judged = np.zeros(starts, np.int64), np.full((starts, n), np.int64(-1))
@@ -171,7 +160,7 @@ def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
         for j in range(k):
             near[r, :, j] = E[medoids[r, j]]
         nearest_two(near[r], first[r], second[r])
-        losses[r] = weigh(near[r], w, steps, first[r], second[r], d1[r], d2[r], q1[r], removal[r])
+        losses[r] = weigh(near[r], w, steps, first[r], second[r], d1[r], d2[r], removal[r])
     sweep, better = 0, np.ones(starts, np.bool_)
     while better.any():
         sweep += 1
@@ -186,14 +175,14 @@ def substitute(E: Array, w: Array, medoids: Ints, steps: float) -> Ints:
                     continue
                 judged[r, candidate] = exchanges[r]
                 change[:] = removal[r]
-                gain = judge(E[candidate], w, steps, first[r], d1[r], d2[r], q1[r], change)
+                gain = judge(E[candidate], w, steps, first[r], d1[r], d2[r], change)
                 out = best_of(change)
                 if gain + change[out] < 0:
                     medoids[r, out] = candidate
                     been[r, candidate] = sweep
                     exchanges[r] += 1
                     exchange(E[candidate], candidate, out, near[r], first[r], second[r])
-                    losses[r] = weigh(near[r], w, steps, first[r], second[r], d1[r], d2[r], q1[r], removal[r])
+                    losses[r] = weigh(near[r], w, steps, first[r], second[r], d1[r], d2[r], removal[r])
                     better[r] = True
     return losses
 
@@ -210,7 +199,7 @@ def best_of(change: Ints) -> int:
 
 @compiled
 def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
-    """The same for one medoid: the point of the least total distance."""
+    """Write the only medoid, the point of the least total distance; return that total, in steps."""
     least = np.int64(-1)
     for candidate in range(E.shape[0]):
         total = np.int64(0)
@@ -226,15 +215,15 @@ def judge_block(near: Array, across: Array, w: Array, steps: float, out: Ints) -
     """What some points (a block) say of some candidates: their part of all the sums that decide an exchange.
 
     `near` (b, k) are distances to the medoids, `across` (c, b) those to the candidates; `out` is their loss, the k
-    removals, the c gains and the c times k changes, and adds up over the blocks.
+    removals, the c gains and the c times k changes, and adds up over the blocks; k is 2 or more.
     """
     b, k = near.shape
     first, second = np.empty(b, np.int64), np.empty(b, np.int64)
-    d1, d2, q1 = np.empty(b, near.dtype), np.empty(b, near.dtype), np.empty(b, np.int64)
+    d1, d2 = np.empty(b, near.dtype), np.empty(b, near.dtype)
     nearest_two(near, first, second)
     out[:] = 0
-    out[0] = weigh(near, w, steps, first, second, d1, d2, q1, out[1 : k + 1])
+    out[0] = weigh(near, w, steps, first, second, d1, d2, out[1 : k + 1])
     c = len(across)
     for x in range(c):
         change = out[1 + k + c + x * k : 1 + k + c + (x + 1) * k]
-        out[1 + k + x] = judge(across[x], w, steps, first, d1, d2, q1, change)
+        out[1 + k + x] = judge(across[x], w, steps, first, d1, d2, change)

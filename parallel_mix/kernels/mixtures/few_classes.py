@@ -10,32 +10,12 @@ import numpy as np
 
 from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.medoids.small_substitution import substitute_few, table_of
+from parallel_mix.kernels.medoids.starts import draw_starts
+from parallel_mix.kernels.medoids.table_substitution import substitute_by_table, table_of
 from parallel_mix.kernels.medoids.vertex_substitution import only_medoid, steps_of
 from parallel_mix.kernels.mixtures.hlm_mixture import FIELDS, mean_square, nearest_sums
 
 Ints = np.ndarray
-
-
-@compiled
-def drawn(numbers: Array, n: int, k: int) -> Ints:
-    """For each column of numbers (0 to 1) the k of n places that a shuffle by them puts first, in rising order.
-
-    Every place that draws starts of a clustering draws them so; a column's start depends on that column alone.
-    """
-    found, places, others = np.empty((numbers.shape[1], k), np.int64), np.arange(n), np.empty(k, np.int64)
-    for r in range(len(found)):
-        for j in range(k):
-            other, i = j + int(numbers[j, r] * (n - j)), j
-            place, places[other], others[j] = places[other], places[j], other
-            places[j] = place
-            while i > 0 and found[r, i - 1] > place:
-                found[r, i] = found[r, i - 1]
-                i -= 1
-            found[r, i] = place
-        for j in range(k - 1, -1, -1):  # back in order, for the next column
-            places[j], places[others[j]] = places[others[j]], places[j]
-    return found
 
 
 @compiled
@@ -66,15 +46,15 @@ def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, starts: Ints) -> I
     if starts.shape[1] == 1:
         only_medoid(E, w, starts[0], steps)
         return np.asarray(starts[0])
-    return np.sort(starts[np.argmin(substitute_few(Q, starts))])
+    return np.sort(starts[np.argmin(substitute_by_table(Q, starts))])
 
 
 @compiled
 def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple[Array, Ints]:
-    """The distances among some rows of weights `w`, and their medoids as places; the starts are `drawn`."""
+    """The distances among some rows of weights `w`, and their medoids as places; `draw_starts` draws the starts."""
     block, E = distances_within(D, rows)
     Q, steps = table_and_steps(E, w)
-    return block, medoids_of_few(E, w, Q, steps, drawn(numbers, len(rows), k))
+    return block, medoids_of_few(E, w, Q, steps, draw_starts(numbers, len(rows), k))
 
 
 @compiled
@@ -83,7 +63,7 @@ def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, 
     Q, steps = table_and_steps(E, w)
     at = 0
     for count in counts:
-        medoids = medoids_of_few(E, w, Q, steps, drawn(numbers, len(rows), min(count, len(rows))))
+        medoids = medoids_of_few(E, w, Q, steps, draw_starts(numbers, len(rows), min(count, len(rows))))
         sums = nearest_sums(block, medoids, w, np.ones(len(w)))[1]
         for j in range(len(medoids)):
             table[0, at], table[1, at] = count, rows[medoids[j]]

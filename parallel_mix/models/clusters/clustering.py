@@ -20,11 +20,12 @@ from parallel_mix.models.clusters.groups import Group, best_of_starts, labels_by
 from parallel_mix.models.clusters.groups import warm_up as warm_up
 from parallel_mix.models.clusters.sharded_substitution import (
     ShardsRecipe,
+    SpreadRows,
     blocks_of,
     joined,
     nearest_of_block,
-    substitute_in_shards,
 )
+from parallel_mix.models.clusters.substitution import substitute
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import MatrixSource
 from parallel_mix.models.core.tasks import Arrays, ResumableMap
@@ -106,9 +107,10 @@ def starts_of(n: int, start: Start, seed: int) -> Ints:
 
 def cluster_in_shards(backend: Backend, n: int, start: Start, seed: int, steps: float) -> Found:
     """The same as `cluster_once`, by all workers together."""
-    found = [substitute_in_shards(backend, n, medoids) for medoids in starts_of(n, start, seed)]
-    which = min(range(start.count), key=lambda one: found[one][0])
-    loss, medoids = found[which][0], np.sort(found[which][1])
+    starts = starts_of(n, start, seed)
+    losses = substitute(SpreadRows(backend, n), starts)
+    which = int(losses.argmin())
+    loss, medoids = int(losses[which]), np.sort(starts[which])
     parts = backend.map_reduce(partial(nearest_of_block, medoids=medoids), range(blocks_of(n)), joined)
     labels = np.concatenate([parts[k] for k in range(len(parts))])
     labels[medoids] = np.arange(len(medoids))
@@ -148,11 +150,13 @@ def cluster_distances(
     """Clusterings of all rows, or of each group by itself, into these numbers of clusters (of each group).
 
     With `largest`, the largest distance, no worker holds the whole matrix: its rows are spread over all (vsh of all
-    rows only), and the starts follow each other.
+    rows, 2 clusters or more), and the starts follow each other.
     """
     run = run or QuietRun()
     if method == "vsh" and restarts < 1:
         raise InputError(f"There must be 1 restart or more, not {restarts}.")
+    if largest is not None and (method != "vsh" or groups is not None or min(counts) < 2):
+        raise InputError("A matrix is spread over workers for vsh of all rows, into two clusters or more.")
     parts = tuple(groups) if groups is not None else (np.arange(matrix.shape[0]),)
     tries = restarts if method == "vsh" else 1
     starts = [

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.medoids import generalized_kmeans, vertex_substitution
-from parallel_mix.kernels.medoids.small_substitution import FEW, FEW_MEDOIDS, substitute_few, table_of
-from parallel_mix.kernels.medoids.vertex_substitution import assign, is_symmetric, steps_of
+from parallel_mix.kernels.medoids import generalized_kmeans
+from parallel_mix.kernels.medoids.starts import draw_starts
+from parallel_mix.kernels.medoids.table_substitution import table_of
+from parallel_mix.kernels.medoids.vertex_substitution import (
+    assign,
+    is_symmetric,
+    only_medoid,
+    steps_of,
+    substitute_by_search,
+)
 from parallel_mix.kernels.medoids.ward_distances import cut_tree, join_all
-from parallel_mix.kernels.mixtures.few_classes import drawn
+from parallel_mix.models.clusters.substitution import substitute
 
 CLUSTERINGS = ("vsh", "gkmeans", "ward")
 Ints = np.ndarray
@@ -24,21 +32,19 @@ class Group:
     def __init__(self, E: Array, w: Array) -> None:
         self.E, self.w = E, w
         self.steps = steps_of(w, float(E.max(initial=0.0)))
-        self._joins: Any = None
-        self._table: Any = None
 
-    def substitute(self, medoids: Ints) -> Ints:
-        """Exchange the medoids of some starts, in place, until that brings nothing; the losses in steps."""
-        if len(self.w) > FEW or medoids.shape[1] > FEW_MEDOIDS:
-            return np.asarray(vertex_substitution.substitute(self.E, self.w, medoids, self.steps))
-        if self._table is None:
-            self._table = table_of(self.E, self.w, self.steps)
-        return np.asarray(substitute_few(self._table, medoids))
+    @cached_property
+    def table(self) -> Ints:
+        """The weighted distances in steps, a candidate a row."""
+        return np.asarray(table_of(self.E, self.w, self.steps))
+
+    @cached_property
+    def _joins(self) -> Any:
+        """Ward's tree."""
+        return join_all((self.E + self.E.T) / 2.0, self.w)
 
     def cut(self, k: int) -> Ints:
         """Labels of the k clusters of Ward's tree, by their lowest points."""
-        if self._joins is None:
-            self._joins = join_all((self.E + self.E.T) / 2.0, self.w)
         pairs, heights = self._joins
         label: Ints = np.unique(cut_tree(pairs, heights, k), return_inverse=True)[1]
         return label
@@ -47,7 +53,7 @@ class Group:
 def random_starts(n: int, k: int, seeds: Sequence[int], first: int, count: int) -> Ints:
     """Starts first .. first + count of a series of random ones, each k of n points in rising order."""
     numbers = np.random.Generator(np.random.PCG64(seeds).advance(first * k)).random((count, k))
-    return drawn(np.ascontiguousarray(numbers.T), n, k)
+    return draw_starts(np.ascontiguousarray(numbers.T), n, k)
 
 
 def best_of_starts(group: Group, method: str, k: int, starts: Ints | None = None) -> tuple[int, int, Ints]:
@@ -60,10 +66,10 @@ def best_of_starts(group: Group, method: str, k: int, starts: Ints | None = None
         medoids = generalized_kmeans.medoids_of(total, label, k)
         loss = total[medoids].sum()
     elif k == 1:
-        loss = vertex_substitution.only_medoid(E, w, medoids, group.steps)
+        loss = only_medoid(E, w, medoids, group.steps)
     elif method == "vsh":
         assert starts is not None  # noqa: S101
-        losses = group.substitute(starts)
+        losses = substitute(group, starts)
         which = int(losses.argmin())
         loss, medoids = losses[which], starts[which]
     else:
@@ -88,5 +94,5 @@ def warm_up() -> None:
         D = np.ones((4, 4), dtype=kind) - np.eye(4, dtype=kind)
         group, starts = Group(D, np.ones(4)), random_starts(4, 2, [0], 0, 2)
         if is_symmetric(D):
-            vertex_substitution.substitute(D, group.w, starts.copy(), group.steps)
+            substitute_by_search(D, group.w, starts.copy(), group.steps)
             labels_by(group, "vsh", best_of_starts(group, "vsh", 2, starts)[2])

@@ -2,7 +2,7 @@
 
 Candidates are judged some at a time: every worker adds up what its rows say of them, whole numbers, so that the sums
 are those of one process to the last digit. The first candidate that brings something is exchanged, and those after it
-are judged again. So the exchanges are those of `kernels.vertex_substitution.substitute`, one for one.
+are judged again. So the exchanges are those of `kernels.medoids.vertex_substitution`, one for one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ class ShardsRecipe:
 
     def load(self) -> Shards:
         return Shards(self)
+
+
+@dataclass(frozen=True)
+class SpreadRows:
+    """Rows that the workers of a backend hold together (a `ShardsRecipe` is shared already), and how many they are."""
+
+    backend: Backend
+    n: int
 
 
 class Shards:
@@ -81,9 +89,17 @@ def blocks_of(n: int) -> int:
     return -(-n // BLOCK)
 
 
-def substitute_in_shards(backend: Backend, n: int, medoids: Ints) -> tuple[int, Ints]:
-    """Exchange medoids until a whole sweep brings nothing; the context is shared already. Loss in steps, medoids."""
-    medoids, blocks, k = medoids.copy(), range(blocks_of(n)), len(medoids)
+def substitute_in_shards(rows: SpreadRows, medoids: Ints) -> Ints:
+    """Exchange the medoids of some starts (in place, one start a row), one start after the other; the losses in steps.
+
+    There are 2 medoids or more.
+    """
+    return np.array([substitute_one_start(rows.backend, rows.n, start) for start in medoids])
+
+
+def substitute_one_start(backend: Backend, n: int, medoids: Ints) -> int:
+    """Exchange medoids (in place) until a whole sweep brings nothing; the loss in steps."""
+    blocks, k = range(blocks_of(n)), len(medoids)
     been, sweep, better, loss, some = np.zeros(n, dtype=np.int64), 0, True, 0, FEWEST
     while better:
         sweep, better, at = sweep + 1, False, 0
@@ -105,4 +121,4 @@ def substitute_in_shards(backend: Backend, n: int, medoids: Ints) -> tuple[int, 
                     break
             some = min(2 * some, MOST) if stop - at == c else max(some // 4, FEWEST)
             at = stop
-    return loss, medoids
+    return loss

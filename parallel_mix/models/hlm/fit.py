@@ -18,8 +18,9 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.medoids.small_substitution import FEW, FEW_MEDOIDS
-from parallel_mix.kernels.mixtures.few_classes import cluster_classes, drawn
+from parallel_mix.kernels.medoids.starts import draw_starts
+from parallel_mix.kernels.medoids.table_substitution import fits_table
+from parallel_mix.kernels.mixtures.few_classes import cluster_classes
 from parallel_mix.kernels.mixtures.hlm_mixture import mean_square, nearest_sums, sums_of_clusters
 from parallel_mix.models.clusters import groups as distance_groups
 from parallel_mix.models.clusters.groups import Group, best_of_starts, labels_by
@@ -108,7 +109,7 @@ class HlmData:
 def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> list[Arrays]:
     """What a model needs of some classes: of those of few points in one call, where the matrix is a plain array."""
     counts, rows = sorted(set(parts[0].counts) - {KERNEL}), [data.rows(part) for part in parts]
-    few = max(map(len, rows)) <= FEW and max(counts, default=0) <= FEW_MEDOIDS
+    few = fits_table(max(map(len, rows)), max(counts, default=0))
     held = isinstance(data.matrix, HeldMatrix) and data.matrix.D.flags.carray
     if not (few and held and counts) or settings.clustering != "vsh":
         return [fit_part(data, part, settings) for part in parts]
@@ -136,7 +137,7 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
     clusters, numbers = [], np.ascontiguousarray(data.numbers(settings, max(part.counts))[:, part.number])
     for count in sorted(set(part.counts) - {KERNEL}):
         k = min(count, len(rows))
-        starts = drawn(numbers, len(rows), k) if settings.clustering == "vsh" else None
+        starts = draw_starts(numbers, len(rows), k) if settings.clustering == "vsh" else None
         medoids = best_of_starts(group, settings.clustering, k, starts)[2]
         if settings.clustering == "ward":
             labels = labels_by(group, "ward", medoids)
@@ -290,7 +291,7 @@ def warm_up() -> None:
     distance_groups.warm_up()
     D, y = 1.0 - np.eye(4), np.array([0, 0, 1, 1])
     candidate_models(D, y, (1, 2), HlmSettings((1, 2), restarts=2))
-    nearest_sums(D, drawn(np.zeros((1, 1)), 1, 1)[0], np.ones(4), np.ones(4))
+    nearest_sums(D, draw_starts(np.zeros((1, 1)), 1, 1)[0], np.ones(4), np.ones(4))
     mean_square(D)
 
 

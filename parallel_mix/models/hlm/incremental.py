@@ -14,8 +14,9 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.medoids.small_substitution import FEW, FEW_MEDOIDS
-from parallel_mix.kernels.mixtures.few_classes import cluster_few, drawn, grown_block
+from parallel_mix.kernels.medoids.starts import draw_starts
+from parallel_mix.kernels.medoids.table_substitution import fits_table
+from parallel_mix.kernels.mixtures.few_classes import cluster_few, grown_block
 from parallel_mix.kernels.mixtures.hlm_mixture import ClusterSums, first_of_clusters, mean_square, nearest_sums
 from parallel_mix.models.clusters.groups import Group, best_of_starts
 from parallel_mix.models.core.run import QuietRun, Run
@@ -153,11 +154,11 @@ def regroup(
     chosen, w, stands_for = chosen_places(known, samples)
     k = min(components, len(chosen))
     numbers = data.numbers(number, k)
-    if settings.clustering == "vsh" and len(chosen) <= FEW and k <= FEW_MEDOIDS:
+    if settings.clustering == "vsh" and fits_table(len(chosen), k):
         inner, medoids = cluster_few(known.D, chosen, w, numbers, k)
     else:
         inner = known.D[np.ix_(chosen, chosen)]
-        starts = drawn(numbers, len(chosen), k) if settings.clustering == "vsh" else None
+        starts = draw_starts(numbers, len(chosen), k) if settings.clustering == "vsh" else None
         medoids = best_of_starts(Group(np.ascontiguousarray(inner.T), w), settings.clustering, k, starts)[2]
     if reassign:
         places, mass, rows = chosen[medoids], known.mass, known.rows

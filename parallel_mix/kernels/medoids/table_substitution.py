@@ -1,4 +1,4 @@
-"""Vertex substitution of so few points that all their distances in steps fit the cache: the same exchanges, faster.
+"""Vertex substitution of so few points that a table of their distances in steps fits the cache: faster exchanges.
 
 The same rule, and the same numbers, as in `vertex_substitution`: there each candidate looks for the few points that it
 would change, and an exchange for those that it has changed; here both look at all, without a branch:
@@ -24,9 +24,14 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.medoids.vertex_substitution import best_of, in_steps
 
 Ints = np.ndarray
-FEW, FEW_MEDOIDS = 1024, 32
-"""Up to so many points and medoids this is the faster way."""
+MOST_POINTS, MOST_MEDOIDS = 1024, 32
+"""Up to so many points and medoids the table is the faster way."""
 LANES = 8
+
+
+def fits_table(n: int, k: int) -> bool:
+    """Whether k of n points are found faster by a table of their distances than by a search for those that change."""
+    return n <= MOST_POINTS and k <= MOST_MEDOIDS
 
 
 @compiled
@@ -98,37 +103,32 @@ def ended_before(medoids: Ints, losses: Ints, r: int, ends: Ints) -> bool:
 
 
 @compiled
-def substitute_few(Q: Ints, medoids: Ints) -> Ints:
+def substitute_by_table(Q: Ints, medoids: Ints) -> Ints:
     """Exchange medoids (in place, (starts, k), k of 2 or more) until a whole sweep brings nothing; the losses."""
     (n, m), (starts, k), losses = Q.shape, medoids.shape, np.empty(len(medoids), np.int64)
     first = np.empty(m, np.uint32)  # as an index it needs no look whether it is below 0
     q1, q2, part = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
     removal, change = np.empty(k, np.int64), np.empty(k, np.int64)
-    been, judged = np.empty(n, np.int64), np.empty(n, np.int64)
+    been = np.empty(n, np.int64)
     ends, places = np.empty(starts, np.int64), 0  # the first start to end at each place
     for r in range(starts):
         losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
         been[:] = 0
-        judged[:] = -1
         known = ended_before(medoids, losses, r, ends[:places])
-        sweep, exchanges, better = 0, 0, not known
+        sweep, better = 0, not known
         while better:
             sweep, better = sweep + 1, False
             for j in range(k):
                 been[medoids[r, j]] = sweep
             for candidate in range(n):
-                if (been[candidate] == sweep) | (judged[candidate] == exchanges):
+                if been[candidate] == sweep:
                     continue
-                judged[candidate] = exchanges
                 for j in range(k):
                     change[j] = removal[j]
                 gain = judge_all(n, Q[candidate], first, q1, q2, change, part)
-                least = change[0]
-                for j in range(1, k):
-                    least = min(least, change[j])
-                if gain + least < 0:
-                    out = best_of(change)
-                    been[candidate], exchanges, better = sweep, exchanges + 1, True
+                out = best_of(change)
+                if gain + change[out] < 0:
+                    been[candidate], better = sweep, True
                     medoids[r, out] = candidate
                     losses[r] = place_all(Q, medoids[r], first, q1, q2, removal)
                     known = ended_before(medoids, losses, r, ends[:places])
