@@ -31,7 +31,11 @@ from parallel_mix.runs.job import Job
 
 DEADLINE = 10.0
 COMPILING = 120.0
+LARGE = 4_194_304
+"""Bytes of a file that is copied to where it is used alone."""
+UNDER_MPI = [str(Path(sys.executable).with_name("mpirun")), "--oversubscribe", "-n", "2"]
 MUTATIONS = ("flip", "cut", "double", "zero", "noise", "number")
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 NUMBERS = (2**64 - 1, 2**63 - 1, 2**63, 2**32 - 1, 2**31, 2**16, 255, 0, 0x7FF0000000000000, 0x7FF8000000000000)
 """Of 64 bits; the last two are the doubles infinity and NaN."""
 LOADED = ("matplotlib.pyplot", "pyarrow.parquet", "scipy.stats", "sklearn.svm", "parallel_mix.kernels.density.modal_em")
@@ -106,6 +110,16 @@ CASES = {
     "resume": [Case(words, f"out.h5.checkpoint of {name}", "out.h5", result=True) for name, words in BEGUN.items()]
     + [Case(BEGUN["hmac"], "out.h5.progress.json of hmac", "out.h5", result=True)],
     "status": [Case("status out.h5", "out.h5.progress.json of hmac")],
+    "tiles": [
+        Case("info {}", "T.h5", result=True),
+        Case("info {} --verify", "T.h5", result=True),
+        Case("cluster {} -o out.h5 --clusters 3 --restarts 2 --quiet", "T.h5", "out.h5", result=True),
+    ],
+    "mpi": [
+        Case("mpirun cluster {} -o out.h5 --clusters 3 --quiet", "D.h5", "out.h5", result=True),
+        Case("mpirun cluster {} -o out.h5 --clusters 3 --restarts 2 --quiet", "T.h5", "out.h5", result=True),
+        Case("mpirun hmac {} -o out.h5 --levels 3 --labels y --quiet", "others.h5", "out.h5"),
+    ],
     "old": [Case("info {}", name) for name in OLD]
     + [Case("plot {} -o out --format png", name, "out") for name in OLD]
     + [Case("export {} -o out.csv", name, "out.csv") for name in ("old-run.h5", "old-C.h5")]
@@ -122,6 +136,7 @@ PREPARE = (
     "hmac a.h5 -o run.h5 --levels 4 --labels y --quiet",
     "distances a.h5 -o D.h5 --labels y --quiet",
     "distances a2.csv -o D2.h5 --labels y --quiet",
+    "distances tall.npy -o T.h5 --metric minkowski --p 3 --quiet",
     "distances a.h5 -o K.h5 --knn 3 --quiet",
     "cluster D.h5 -o C.h5 --clusters 3 --quiet",
     "hlm fit D.h5 --labels y -o M.h5 --components 2 --quiet",
@@ -144,6 +159,7 @@ def prepare(folder: Path) -> None:
     with h5py.File(folder / "S.h5", "w") as file:
         file["values"], file["weights"], file["offsets"] = X, np.tile([0.25, 0.75], 30), np.arange(0, 61, 2)
     np.save(folder / "a.npy", X)
+    np.save(folder / "tall.npy", r.normal(size=(1300, 4)))  # its matrix, T.h5, has nine tiles
     np.save(folder / "square.npy", np.linalg.norm(X[:, None] - X[None], axis=2))
     np.savez(folder / "a.npz", X=X, y=y)
     with contextlib.suppress(ImportError):
@@ -184,6 +200,9 @@ def run(words: list[str], folder: Path, stopped: bool = False, deadline: float =
                 os.dup2(file.fileno(), stream)
         os.chdir(folder)
         code = 1
+        if words[0] == "mpirun":
+            program = str(Path(sys.executable).with_name("parallel-mix"))
+            os.execvpe(UNDER_MPI[0], [*UNDER_MPI, program, *words[1:]], os.environ | AS_ROOT)
         if stopped:
             Job.complete_record = stop_before_writing  # type: ignore[method-assign]
         try:
@@ -255,7 +274,7 @@ def furnish(folder: Path, home: Path, case: Case) -> Path:
     file, _, begun = case.file.partition(" of ")
     for source in (home, home / f"begun {begun}") if begun else (home,):
         for path in source.iterdir():
-            if path.is_file():
+            if path.is_file() and (path.stat().st_size < LARGE or path.name == file):
                 shutil.copy(path, folder / path.name)
     return folder / file
 
@@ -284,6 +303,8 @@ def judged(case: Case, how: str, seed: list[int], home: Path, right: object) -> 
             return "over 10 s"
         if code < 0:
             return f"crash by signal {-code}"
+        if "mpirun" in case.words and code and "Traceback" not in text:
+            code = 2  # mpirun's own codes say little
         if code not in (0, 2) or "Traceback" in text:
             return f"traceback or exit {code}: {text.strip().splitlines()[-1][:90] if text.strip() else ''}"
         if (

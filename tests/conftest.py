@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -63,6 +66,30 @@ def parallel_mix(
         if NOT_STARTED not in done.stderr:
             break
     return done
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, by their ids."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                    found.append(int(entry.name))
+            except (OSError, IndexError):
+                continue
+    return found
+
+
+def kill_with_children(process: subprocess.Popen[Any]) -> None:
+    """End a process and all that it has started, ranks too, which have process groups of their own."""
+    generations = [[process.pid]]
+    while generations[-1]:
+        generations.append([child for pid in generations[-1] for child in children(pid)])
+    for pid in (pid for generation in generations for pid in generation):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
 
 
 def contents(path: Path, without: tuple[str, ...] = ("run",)) -> dict[str, np.ndarray]:

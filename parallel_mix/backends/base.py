@@ -55,6 +55,8 @@ class Backend(ABC):
         self.on_wait: Callable[[], None] = lambda: None
         self._first_call: float | None = None
         self._left = 0  # tasks of the present call that nobody has been given
+        self._want: Any = None  # of the task that is being handed out
+        self._holders: dict[Any, Any] = {}  # the worker that had a task last that wanted this
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A clone of an estimator runs where the estimator does."""
@@ -70,7 +72,11 @@ class Backend(ABC):
 
     @abstractmethod
     def _submit(self, index: int, task: Any) -> bool:
-        """Hand out a task, or return False where every worker has enough queued."""
+        """Hand out a task, or return False where every worker has enough queued.
+
+        What the task `wants` (`self._want`, where it is not None) is what the worker in `self._holders` has at hand: a
+        preference, never a condition.
+        """
 
     @abstractmethod
     def _wait(self) -> list[tuple[int, Any]]:
@@ -132,8 +138,12 @@ class Backend(ABC):
     def _stay_in_touch(self) -> None:  # noqa: B027 (only ranks leave where they hear nothing)
         """Let the workers hear of rank 0."""
 
-    def map(self, kernel: Kernel, tasks: Tasks) -> Iterator[tuple[int, Any]]:
-        """Yield `(task_index, result)` as tasks finish; `tasks` may grow while this is iterated."""
+    def map(self, kernel: Kernel, tasks: Tasks, wants: Callable[[Any], Any] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield `(task_index, result)` as tasks finish; `tasks` may grow while this is iterated.
+
+        `wants` says of a task what it wants its worker to have at hand (rows, named by their range): a worker that had
+        a task of the same want before is preferred, in later calls too.
+        """
         self._first_call = self._first_call or time.monotonic()
         self._begin(kernel)
         sent = received = 0
@@ -144,6 +154,7 @@ class Backend(ABC):
             while sent < len(tasks) and not full:
                 self._left = len(tasks) - sent
                 following = following or [tasks[sent]]
+                self._want = None if wants is None else wants(following[0])
                 full = not self._submit(sent, following[0])
                 if not full:
                     sent, following = sent + 1, []
@@ -163,7 +174,8 @@ class Backend(ABC):
         """Return the sum of all results over the fixed binary tree on the task indices.
 
         Each worker gets a contiguous range and returns the sums of the largest subtrees inside it: the shape of the
-        sum depends on `len(tasks)` alone.
+        sum depends on `len(tasks)` alone. In the next sum over as many tasks a worker is given its range again, where
+        it can be: it has the rows.
         """
         total = len(tasks)
         if total == 0:
@@ -173,7 +185,7 @@ class Backend(ABC):
         # From the last, which may be the shortest, to the first, which rank 0 gets: it starts earlier.
         ranges = [(lo, hi, total, list(tasks[lo:hi])) for lo, hi in reversed(list(pairwise(cuts)))]
         nodes: Nodes = {}
-        for _, part in self.map(SubtreeSums(kernel, add), ranges):
+        for _, part in self.map(SubtreeSums(kernel, add), ranges, wants=range_of):
             nodes.update(part)
         return join_subtrees(nodes, (0, total), add)
 
@@ -184,6 +196,11 @@ class Backend(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def range_of(task: tuple[int, int, int, list[Any]]) -> tuple[int, int, int]:
+    """What a task of a sum wants: the rows behind its range of tasks."""
+    return task[:3]
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ class DaskBackend(Backend):
         self._futures: dict[int, Future] = {}
         # Of those in flight: how often they were lost, and they themselves.
         self._tasks: dict[int, tuple[int, Any]] = {}
+        self._wants: dict[int, Any] = {}  # of those in flight
         self._finished: Queue[tuple[int, int]] = Queue()  # no SimpleQueue: see ComputeThreads
         self._call = 0
         self._usage: dict[str, Usage] = {}
@@ -201,12 +202,16 @@ class DaskBackend(Backend):
         if len(self._futures) >= self.size * (1 + QUEUED_AHEAD):
             return False
         self._tasks[index] = (0, task)
+        if self._want is not None:
+            self._wants[index] = self._want
         self._send(index)
         return True
 
     def _send(self, index: int) -> None:
         words = (self._context_name, self._kernel, index, self._tasks[index][1])
-        self._watch(index, self.client.submit(run_on_worker, *words, pure=False, retries=3))
+        holder = self._holders.get(self._wants.get(index))
+        near = {} if holder is None else {"workers": [holder], "allow_other_workers": True}
+        self._watch(index, self.client.submit(run_on_worker, *words, pure=False, retries=3, **near))
 
     def _wait(self) -> list[tuple[int, Any]]:
         found: list[tuple[int, Any]] = []
@@ -242,6 +247,8 @@ class DaskBackend(Backend):
                 lost = f"{type(error).__name__}: {error}"
             else:
                 self._usage[usage.worker] = usage
+                if (want := self._wants.pop(index, None)) is not None:
+                    self._holders[want] = usage.worker
                 del self._tasks[index]
                 found.append((index, result))
                 return
@@ -258,7 +265,7 @@ class DaskBackend(Backend):
         future.add_done_callback(lambda _: finished.put((call, index)))
 
     def _cancel(self) -> None:
-        futures, self._futures, self._tasks = list(self._futures.values()), {}, {}
+        futures, self._futures, self._tasks, self._wants = list(self._futures.values()), {}, {}, {}
         if futures and self.client.status != "closed":
             self.client.cancel(futures, force=True)
 

@@ -104,9 +104,14 @@ class MpiBackend(Backend):
         self._local.begin(kernel)
 
     def _submit(self, index: int, task: Any) -> bool:
-        rank = min(self._order, key=self._pending.__getitem__)
-        if self._pending[rank] >= self.threads + min(QUEUED_AHEAD, self._left // self.size):
+        room = self.threads + min(QUEUED_AHEAD, self._left // self.size)
+        rank = self._holders.get(self._want) if self._want is not None else None
+        if rank is None or self._pending[rank] >= room:
+            rank = min(self._order, key=self._pending.__getitem__)
+        if self._pending[rank] >= room:
             return False
+        if self._want is not None:
+            self._holders[self._want] = rank
         self._pending[rank] += 1
         if rank == 0:
             self._local.submit(index, task)

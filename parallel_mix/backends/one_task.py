@@ -31,7 +31,7 @@ class OneTask(Backend):
     def inline(self) -> Backend:
         return self
 
-    def map(self, kernel: Kernel, tasks: Tasks) -> Iterator[tuple[int, Any]]:
+    def map(self, kernel: Kernel, tasks: Tasks, wants: Callable[[Any], Any] | None = None) -> Iterator[tuple[int, Any]]:
         if len(tasks):
             self.do_alone(kernel, tasks)
         return iter(())

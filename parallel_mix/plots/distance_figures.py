@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.plots.figures import new_figure, tidy
-from parallel_mix.plots.palette import COLOURS, GREY, MARKERS
+from parallel_mix.plots.maps import short
+from parallel_mix.plots.palette import COLOURS
 
 Array = NDArray[np.float64]
 Classes = NDArray[np.str_]
@@ -30,7 +31,7 @@ def draw_matrix(D: Array, rows: Classes | None, columns: Classes | None, own: bo
             continue
         starts = np.flatnonzero(np.r_[True, classes[1:] != classes[:-1]])
         ends = np.r_[starts[1:], len(classes)]
-        axis.set_ticks((starts + ends - 1) / 2, [_short(classes[start]) for start in starts])
+        axis.set_ticks((starts + ends - 1) / 2, [short(classes[start]) for start in starts])
         axis.set_tick_params(labelsize=8, length=0)
         for end in ends[:-1]:
             (axes.axhline if axis is axes.yaxis else axes.axvline)(end - 0.5, color="white", linewidth=0.8)
@@ -68,33 +69,6 @@ def draw_histogram(D: Array, y: Classes | None, of_columns: Classes | None, own:
     return figure
 
 
-def draw_map(Z: Array, shares: Array, y: Classes | None) -> Any:
-    """Things in two coordinates."""
-    figure = new_figure(7.5, 6)
-    axes = figure.add_subplot()
-    if y is None:
-        axes.scatter(Z[:, 0], Z[:, 1], s=14, color=COLOURS[0], linewidths=0, alpha=0.8)
-    else:
-        for number, name in enumerate(np.unique(y)):
-            here = y == name
-            styled = number < MOST_CLASSES and name != UNKNOWN
-            axes.scatter(
-                Z[here, 0], Z[here, 1], s=14, linewidths=0, alpha=0.8, label=_short(name) if styled else None,
-                color=COLOURS[number % len(COLOURS)] if styled else GREY,
-                marker=MARKERS[(number + number // len(COLOURS)) % len(MARKERS)] if styled else ".",
-            )  # fmt: skip
-        count = len(np.unique(y))
-        title = f"the first {MOST_CLASSES} of {count}" if count > MOST_CLASSES else None
-        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-        axes.legend(frameon=False, fontsize=8, title=title, title_fontsize=8, **place)
-    axes.set_aspect("equal", "datalim")
-    axes.set_xlabel(f"first coordinate ({shares[0]:.0%} of all)")
-    axes.set_ylabel(f"second coordinate ({shares[1]:.0%} of all)")
-    axes.set_title("Classical scaling: near things are near, as far as two coordinates can show it")
-    tidy(axes)
-    return figure
-
-
 def draw_neighbours(distances: Array, what: str) -> Any:
     """Distances to the first, a middle and the last neighbour, each in rising order: a knee tells dense from sparse."""
     figure = new_figure(8, 4.5)
@@ -124,7 +98,3 @@ def draw_agreement(same: Array) -> Any:
     axes.set_title("Neighbours of the same class")
     tidy(axes)
     return figure
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 16 else name[:15] + "…"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.plots.figures import new_figure, tidy
+from parallel_mix.plots.maps import Group, scatter_groups
 from parallel_mix.plots.palette import GREY, Styles
 
 Array = NDArray[np.float64]
@@ -199,15 +200,7 @@ def _scatter(axes: Any, result: HmacResult, styles: Styles, X: Array, level: int
     if len(X) > MOST_POINTS:
         rows = np.sort(np.random.default_rng(0).choice(len(X), MOST_POINTS, replace=False))
     numbers = styles.numbers[level][labels[rows]]
-    for number in np.unique(numbers):
-        here = rows[numbers == number]
-        cluster = int(labels[here[0]])
-        grey = number < 0
-        axes.scatter(
-            X[here, 0], X[here, 1], s=size * (0.7 if grey else 1.0), color=styles.colour(level, cluster),
-            marker=styles.marker(level, cluster), linewidths=0, alpha=0.6 if grey else 0.8, zorder=1 if grey else 2,
-            rasterized=len(rows) > 2000,
-        )  # fmt: skip
+    scatter_groups(axes, X[rows], [Group(numbers == number, int(number)) for number in np.unique(numbers)], size)
 
 
 def _legend(axes: Any, result: HmacResult, styles: Styles, level: int) -> None:

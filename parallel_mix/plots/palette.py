@@ -16,6 +16,16 @@ GREY = "#9A9A9A"
 MOST_STYLES = len(COLOURS) * len(MARKERS)
 
 
+def colour_of(style: int) -> str:
+    """The colour of a style number; of -1 grey."""
+    return GREY if style < 0 else COLOURS[style % len(COLOURS)]
+
+
+def marker_of(style: int) -> str:
+    """The marker of a style number; of -1 a dot."""
+    return "." if style < 0 else MARKERS[(style + style // len(COLOURS)) % len(MARKERS)]
+
+
 @dataclass(frozen=True)
 class Styles:
     """The style number of each cluster of each level; -1 for the small ones, which are grey dots."""
@@ -23,12 +33,10 @@ class Styles:
     numbers: list[np.ndarray]
 
     def colour(self, level: int, cluster: int) -> str:
-        number = int(self.numbers[level][cluster])
-        return GREY if number < 0 else COLOURS[number % len(COLOURS)]
+        return colour_of(int(self.numbers[level][cluster]))
 
     def marker(self, level: int, cluster: int) -> str:
-        number = int(self.numbers[level][cluster])
-        return "." if number < 0 else MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
+        return marker_of(int(self.numbers[level][cluster]))
 
 
 def style_clusters(result: HmacResult, least_share: float = 0.01) -> Styles:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -156,3 +158,17 @@ def test_the_shape_of_a_sum_depends_on_the_tasks_alone(backend: Backend, count: 
 
     total = backend.map_reduce(random_vector, list(range(count)), add)
     assert total.tobytes() == tree(0, count).tobytes()
+
+
+def who_and_what(context: Any, task: int) -> set[tuple[int, str]]:
+    return {(task, f"{os.getpid()} {threading.get_ident()}")}
+
+
+def test_a_worker_is_given_its_rows_again(backend_of_workers: Backend) -> None:
+    """In sum after sum a worker has its range of tasks, which stand for rows that it has read. A preference only."""
+    backend_of_workers.share(Constant(None))
+    rounds = [backend_of_workers.map_reduce(who_and_what, list(range(16)), set.union) for _ in range(6)]
+    for one in rounds:
+        assert sorted(task for task, _ in one) == list(range(16))
+    if backend_of_workers.name in ("mpi", "dask"):
+        assert sum(one == rounds[0] for one in rounds) >= 4

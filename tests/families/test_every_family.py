@@ -5,9 +5,7 @@ Each has an `example` in the registry, a command that makes a small result.
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -23,7 +21,7 @@ from parallel_mix import registry
 from parallel_mix.cli import call_of, template_of
 from parallel_mix.registry import FAMILIES, Family
 from tests import toy
-from tests.conftest import ROOT, assert_same_result, blobs, contents, environment, launcher
+from tests.conftest import ROOT, assert_same_result, blobs, contents, environment, kill_with_children, launcher
 from tests.processes import run_forked
 
 del FAMILIES[toy.TOY.kind]  # it is known here alone
@@ -106,8 +104,7 @@ def test_killed_and_gone_on_with_it_gives_the_same_bits(
             assert process.poll() is None, f"it ended before it could be killed: {log.read_text()}"
             assert time.monotonic() < until
             time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        kill_with_children(process)
     assert not out.exists()
     resumed = run(*words, backend="mpi2")
     assert resumed.returncode == 0, resumed.stderr

@@ -123,31 +123,11 @@ LONG = ["--clusters", "60,30", "--restarts", "150"]
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The result of some seconds; its matrix lies beside it."""
     folder = tmp_path_factory.mktemp("long")
-    rows = blobs(2500, 6, 9)
+    rows = blobs(1800, 6, 9)
     with h5py.File(folder / "D.h5", "w") as file:
         file["distances"] = cdist(rows, rows).astype(np.float32)
     assert parallel_mix("cluster", folder / "D.h5", *LONG, "-o", folder / "whole.h5").returncode == 0
     return folder / "whole.h5"
-
-
-@pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
-def test_killed_and_gone_on_with(long_run: Path, tmp_path: Path, backend: str) -> None:
-    words = ["cluster", long_run.with_name("D.h5"), *LONG]
-    out = tmp_path / "C.h5"
-    before, after = launcher(backend)
-    command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), "--checkpoint-every", "0", *after]
-    process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
-    kept, seen = out.with_name("C.h5.checkpoint"), set()
-    while len(seen) < 2 and process.poll() is None:  # the first speaks of nothing done
-        seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
-        time.sleep(0.01)
-    subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)
-    process.wait()
-    assert not out.exists()
-    done = parallel_mix(*words, "-o", out)
-    assert done.returncode == 0, done.stderr
-    assert "Going on from" in done.stderr
-    assert_same_result(long_run, out)
 
 
 @pytest.mark.parametrize("backend, change", [("mpi2", "other"), ("serial1", "gone"), ("mpi2", "cut")])

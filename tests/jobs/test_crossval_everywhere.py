@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.evaluate.tables import FORMATS
-from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.conftest import BIN, assert_same_result, blobs, environment, parallel_mix
 
 X = blobs(160, 4, 6)
 Y = np.array(["red", "green", "blue"])[np.arange(160) % 3]
@@ -125,39 +125,7 @@ def test_what_is_in_a_result(folder: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(group["chosen"][:], np.round(group["inner"][:].mean(axis=1), 12).argmin(axis=1))
 
 
-def test_killed_and_gone_on_with(tmp_path: Path) -> None:
-    rows = blobs(900, 6, 9)
-    np.savez(tmp_path / "D.npz", distances=cdist(rows, rows), y=np.arange(900) % 4)
-    words = [
-        "crossval",
-        tmp_path / "D.npz",
-        "--classifiers",
-        "hlm-vsh,sda-marginal,svm-clip",
-        "--partitions",
-        "4",
-        "--folds",
-        "4",
-    ]
-    assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
-    out = tmp_path / "R.h5"
-    for backend, after in (("mpi2", "serial2"), ("serial2", "dask2")):
-        before, more = launcher(backend)
-        command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), *more]
-        command += ["--checkpoint-every", "0", "--force"]
-        process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
-        kept, seen = out.with_name("R.h5.checkpoint"), set()
-        while len(seen) < 2 and process.poll() is None:  # the first speaks of nothing done
-            seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
-            time.sleep(0.005)
-        subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)
-        process.wait()
-        done = parallel_mix(*words, "-o", out, "--force", backend=after)
-        assert done.returncode == 0, done.stderr
-        assert "Going on from" in done.stderr
-        assert_same_result(tmp_path / "whole.h5", out)
-
-
-@pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
+@pytest.mark.parametrize("backend", ["serial2", "mpi2", "own-dask2"])
 def test_a_classifier_that_fails_is_told_and_the_others_finish(folder: Path, tmp_path: Path, backend: str) -> None:
     out, more = tmp_path / "R.h5", {"PYTHONPATH": str(folder)}
     (tmp_path / "bad.toml").write_text('["mine:Moody"]\nmood = ["bad", "strange"]\n[svm-linear]\nC = [1.0]\n')

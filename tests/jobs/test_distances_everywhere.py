@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix, signatures
+from tests.conftest import (
+    BIN,
+    assert_same_result,
+    blobs,
+    environment,
+    kill_with_children,
+    launcher,
+    parallel_mix,
+    signatures,
+)
 
 X = blobs(2300, 5, 4)
 
@@ -56,10 +65,10 @@ def test_the_same_bits_everywhere(table: Path, whole: Path, tmp_path: Path, back
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("backend", ["serial2", "mpi2", "dask2"])
+@pytest.mark.parametrize("backend", ["mpi2", "dask2"])
 def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> None:
     rows = tmp_path / "rows.npy"
-    np.save(rows, blobs(8000, 8, 5))
+    np.save(rows, blobs(6000, 8, 5))
     whole = tmp_path / "whole.h5"
     words = ["distances", rows, "--metric", "minkowski", "--p", "2.7"]
     assert parallel_mix(*words, "-o", whole).returncode == 0
@@ -72,8 +81,7 @@ def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> N
     while len(seen) < 2 and process.poll() is None:  # the first is that of no tile
         seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
         time.sleep(0.01)
-    subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)  # ranks have process groups of their own
-    process.wait()
+    kill_with_children(process)
     assert not out.exists()
     done = parallel_mix(*words, "-o", out)
     assert done.returncode == 0, done.stderr
@@ -153,7 +161,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_the_same_everywhere(kind: str, inputs: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(inputs)
-    for backend in ("serial1", "serial2", "mpi2", "dask2"):
+    dask = "own-dask2" if kind.startswith("own") else "dask2"  # its workers find a module of this folder
+    for backend in ("serial1", "serial2", "mpi2", dask):
         done = parallel_mix("distances", *KINDS[kind], "-o", tmp_path / f"{backend}.h5", backend=backend)
         assert done.returncode == 0, done.stderr
         assert_same_result(tmp_path / "serial1.h5", tmp_path / f"{backend}.h5")

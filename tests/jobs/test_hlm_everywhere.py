@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.conftest import BIN, assert_same_result, blobs, environment, parallel_mix
 
 X = blobs(300, 4, 6)
 Y = np.array(["red", "green", "blue"])[np.arange(300) % 3]
@@ -81,39 +81,6 @@ def test_distances_to_the_centroids_alone(folder: Path, tmp_path: Path) -> None:
     assert parallel_mix("predict", tmp_path / "m.h5", tmp_path / "c.npz", "-o", tmp_path / "few.csv").returncode == 0
     one, other = ((tmp_path / name).read_text().splitlines() for name in ("all.csv", "few.csv"))
     assert [line.split(",")[1:] for line in one] == [line.split(",")[1:] for line in other]
-
-
-def test_killed_and_gone_on_with(tmp_path: Path) -> None:
-    rows = blobs(2400, 6, 9)
-    np.savez(tmp_path / "D.npz", distances=cdist(rows, rows).astype(np.float32), y=np.arange(2400) % 4)
-    words = ["hlm", "fit", tmp_path / "D.npz", "--select", "8,12,16,20", "--restarts", "50"]
-    assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
-    out = tmp_path / "m.h5"
-    for backend, after in (("mpi2", "serial2"), ("serial2", "dask2")):
-        before, more = launcher(backend)
-        command = [
-            *before,
-            str(BIN / "parallel-mix"),
-            *map(str, words),
-            "-o",
-            str(out),
-            "--checkpoint-every",
-            "0",
-            *more,
-        ]
-        process = subprocess.Popen(
-            [*command, "--force"], env=environment(), stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        kept, seen = out.with_name("m.h5.checkpoint"), set()
-        while len(seen) < 2 and process.poll() is None:  # the first speaks of nothing done
-            seen |= {kept.stat().st_mtime_ns} if kept.exists() else set()
-            time.sleep(0.01)
-        subprocess.run(["pkill", "-KILL", "-f", str(out)], check=True)
-        process.wait()
-        done = parallel_mix(*words, "-o", out, "--force", backend=after)
-        assert done.returncode == 0, done.stderr
-        assert "Going on from" in done.stderr
-        assert_same_result(tmp_path / "whole.h5", out)
 
 
 BAD = {

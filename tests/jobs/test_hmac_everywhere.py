@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
 
+LEVELS = ["--levels", "7"]
 OTHERS = ["serial2", "mpi1", "mpi2", "mpi3", "mpi4", "dask2"]
 
 
@@ -26,7 +27,7 @@ def serial_results(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     for approach in (1, 2):
         results[approach] = folder / f"serial{approach}.h5"
         done = parallel_mix(
-            "hmac", folder / "table.npy", "-o", results[approach], "--approach", approach, backend="serial1"
+            "hmac", folder / "table.npy", "-o", results[approach], *LEVELS, "--approach", approach, backend="serial1"
         )
         assert done.returncode == 0, done.stderr
     return results
@@ -40,7 +41,7 @@ def test_every_scheduler_gives_the_same_bits(
     reference = serial_results[approach]
     out = tmp_path / "run.h5"
     table = reference.parent / "table.npy"
-    done = parallel_mix("hmac", table, "-o", out, "--approach", approach, backend=backend_name)
+    done = parallel_mix("hmac", table, "-o", out, *LEVELS, "--approach", approach, backend=backend_name)
     assert done.returncode == 0, done.stderr
     assert_same_result(reference, out)
     assert json.loads((tmp_path / "run.h5.progress.json").read_text())["state"] == "done"

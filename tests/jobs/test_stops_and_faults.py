@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.conftest import BIN, assert_same_result, blobs, children, environment, launcher, parallel_mix
 
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 
@@ -139,9 +139,9 @@ def test_a_failing_task_ends_the_run_and_can_be_run_alone(
 
 UNSEEN = """
 import sys
-from parallel_mix.runs.job import Job
+from parallel_mix.runs.staging import Staging
 from parallel_mix.store.hdf5_tables import StoredRows
-Job.source = lambda self, table: StoredRows("/nowhere/rows.h5", "X", "w", table.X.shape, (0, 0))
+Staging.rows = lambda self, table: StoredRows("/nowhere/rows.h5", "X", "w", table.X.shape, (0, 0))
 from parallel_mix.models.hmac import levels as hmac_levels
 from parallel_mix.models.core.sources import HeldRows
 from parallel_mix.models.hmac.points import measure_frame
@@ -161,7 +161,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("backend_name", ["dask2"])
+@pytest.mark.parametrize("backend_name", ["own-dask2"])
 def test_a_worker_that_cannot_see_the_file_says_so(long_table: Path, tmp_path: Path, backend_name: str) -> None:
     out = tmp_path / "run.h5"
     script = tmp_path / "unseen.py"
@@ -175,21 +175,9 @@ def test_a_worker_that_cannot_see_the_file_says_so(long_table: Path, tmp_path: P
     assert status(out)["state"] == "failed"
 
 
-def children(pid: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                    found.append(int(entry.name))
-            except (OSError, IndexError):
-                continue
-    return found
-
-
 def test_a_dask_worker_killed_in_the_middle_changes_nothing(long_table: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.h5"
-    process = start(long_table, out, "dask2")
+    process = start(long_table, out, "own-dask2")
     wait_for(checkpoint(out).exists, process)
     workers = [pid for pid in children(process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert workers

@@ -12,11 +12,10 @@ from parallel_mix.families.clusters.file import StoredClustering, read_clusterin
 from parallel_mix.kernels.metrics.classical_scaling import scaled_coordinates
 from parallel_mix.models.distances.checks import sample_of
 from parallel_mix.plots.figures import new_figure, save, tidy
-from parallel_mix.plots.palette import COLOURS, GREY, MARKERS, MOST_STYLES
+from parallel_mix.plots.maps import MOST_LISTED, Group, draw_map, short
+from parallel_mix.plots.palette import COLOURS, MOST_STYLES
 from parallel_mix.store.results import read_source
 from parallel_mix.store.stored_matrix import matrix_at
-
-MOST_LISTED = 24
 
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
@@ -42,32 +41,18 @@ def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     return written
 
 
-def _draw_map(Z: Any, shares: Any, labels: Any, centroids: Any, one: StoredClustering) -> Any:
-    figure = new_figure(7.5, 6)
-    axes = figure.add_subplot()
-    for cluster in range(one.count):
-        here, styled = labels == cluster, cluster < MOST_STYLES
-        colour = COLOURS[cluster % len(COLOURS)] if styled else GREY
-        marker = MARKERS[(cluster + cluster // len(COLOURS)) % len(MARKERS)] if styled else "."
-        of = f" {one.classes[cluster][:16]}" if one.classes is not None else ""
-        label = f"{cluster}{of}: {one.sizes[cluster]:,}" if cluster < MOST_LISTED else None
-        axes.scatter(Z[here, 0], Z[here, 1], s=14, color=colour, marker=marker, linewidths=0, alpha=0.75, label=label)
-    axes.scatter(Z[centroids, 0], Z[centroids, 1], s=70, color="black", marker="+", linewidths=1.5, label="medoids")
-    more = "" if one.count <= MOST_LISTED else f"\n(the first {MOST_LISTED} of {one.count})"
-    axes.legend(
-        title=f"cluster: rows{more}",
-        fontsize=8,
-        title_fontsize=8,
-        frameon=False,
-        loc="center left",
-        bbox_to_anchor=(1, 0.5),
-    )
-    axes.set_aspect("equal", "datalim")
-    axes.set_xlabel(f"first coordinate ({shares[0]:.0%} of all)")
-    axes.set_ylabel(f"second coordinate ({shares[1]:.0%} of all)")
-    axes.set_title(f"{one.count} clusters, total distance {one.loss:.5g}")
-    tidy(axes)
-    return figure
+def _draw_map(Z: Any, shares: Any, labels: Any, medoids: Any, one: StoredClustering) -> Any:
+    groups = [
+        Group(labels == cluster, cluster if cluster < MOST_STYLES else -1, _label(one, cluster))
+        for cluster in range(one.count)
+    ]
+    title = f"{one.count} clusters, total distance {one.loss:.5g}"
+    return draw_map(Z, shares, groups, title, "cluster: rows (cross: medoid)", Z[medoids])
+
+
+def _label(one: StoredClustering, cluster: int) -> str | None:
+    of = f" {short(one.classes[cluster])}" if one.classes is not None else ""
+    return f"{cluster}{of}: {one.sizes[cluster]:,}" if cluster < MOST_LISTED else None
 
 
 def _draw_losses(found: list[StoredClustering]) -> Any:

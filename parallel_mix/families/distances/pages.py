@@ -15,7 +15,10 @@ from parallel_mix.models.distances.pairwise import is_known
 from parallel_mix.plots import distance_figures as figures
 from parallel_mix.plots.distance_figures import UNKNOWN, Array, Classes
 from parallel_mix.plots.figures import save
+from parallel_mix.plots.maps import draw_map, groups_of_classes
 from parallel_mix.store.stored_matrix import read_sides
+
+TITLE = "Classical scaling: near things are near, as far as two coordinates can show it"
 
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
@@ -40,7 +43,9 @@ def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     written = save(figure, folder, "matrix", formats)
     written += save(figures.draw_histogram(D, y, across, own, what), folder, "distances", formats)
     if own and len(D) > 2:
-        written += save(figures.draw_map(*scaled_coordinates(D), y), folder, "map", formats)
+        written += save(
+            draw_map(*scaled_coordinates(D), groups_of_classes(y, len(D), UNKNOWN), TITLE), folder, "map", formats
+        )
     return written
 
 

@@ -13,14 +13,17 @@ from parallel_mix.families.hlm.file import read_model
 from parallel_mix.kernels.metrics.classical_scaling import scaled_coordinates
 from parallel_mix.models.distances.checks import sample_of
 from parallel_mix.models.hlm.model import HlmModel
-from parallel_mix.plots.distance_figures import UNKNOWN, draw_map
+from parallel_mix.plots.distance_figures import UNKNOWN
 from parallel_mix.plots.figures import new_figure, save, tidy
+from parallel_mix.plots.maps import draw_map, groups_of_classes
 from parallel_mix.plots.palette import COLOURS, GREY
 from parallel_mix.store.results import read_classes, read_source
 from parallel_mix.store.stored_matrix import matrix_at
 
 Array = NDArray[np.float64]
 BINS = 10
+TITLE = "Classes and their components (crosses), by classical scaling"
+TITLE_OF_KERNEL = "Classes, by classical scaling; every row is a component"
 
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
@@ -129,11 +132,6 @@ def _draw_components(model: HlmModel, y: NDArray[np.str_], matrix: Any, path: Pa
     if model.count:
         chosen = np.union1d(chosen, centroids)
     Z, shares = scaled_coordinates(np.asarray(matrix.among(chosen, chosen), dtype=np.float64))
-    figure = draw_map(Z, shares, np.where(y == "", UNKNOWN, y)[chosen])
-    axes = figure.axes[0]
-    if model.count:
-        at = Z[np.searchsorted(chosen, centroids)]
-        axes.scatter(at[:, 0], at[:, 1], s=60, color="black", marker="+", linewidths=1.3, label="components")
-        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes.set_title("Classes and their components, by classical scaling")
-    return figure
+    groups = groups_of_classes(np.where(y == "", UNKNOWN, y)[chosen], len(chosen), UNKNOWN)
+    crosses = Z[np.searchsorted(chosen, centroids)] if model.count else None
+    return draw_map(Z, shares, groups, TITLE if model.count else TITLE_OF_KERNEL, crosses=crosses)

@@ -1,0 +1,80 @@
+"""Maps: points in two coordinates, group by group, each in its colour and marker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parallel_mix.plots.figures import new_figure, tidy
+from parallel_mix.plots.palette import colour_of, marker_of
+
+Array = NDArray[np.float64]
+MOST_LISTED = 24
+MOST_DRAWN_EXACTLY = 2000
+"""More points are an image within the picture, so that its file stays small."""
+
+
+class Group(NamedTuple):
+    """Points that belong together."""
+
+    here: NDArray[np.bool_]
+    style: int
+    """Number of its colour and marker; -1: small grey dots."""
+    label: str | None = None
+
+
+def scatter_groups(axes: Any, Z: Array, groups: Sequence[Group], size: float) -> None:
+    """Draw the points of each group, grey ones below the others."""
+    many = len(Z) > MOST_DRAWN_EXACTLY
+    for group in groups:
+        grey = group.style < 0
+        axes.scatter(
+            Z[group.here, 0], Z[group.here, 1], s=size * (0.7 if grey else 1.0), linewidths=0,
+            alpha=0.6 if grey else 0.8, zorder=1 if grey else 2, rasterized=many, label=group.label,
+            color=colour_of(group.style), marker=marker_of(group.style),
+        )  # fmt: skip
+
+
+def draw_map(
+    Z: Array, shares: Array, groups: Sequence[Group], title: str, legend: str = "", crosses: Array | None = None
+) -> Any:
+    """A map by classical scaling, of which `shares` says how much each coordinate shows; `crosses` mark some places.
+
+    Only the first groups that have a label are listed.
+    """
+    figure = new_figure(7.5, 6)
+    axes = figure.add_subplot()
+    scatter_groups(axes, Z, groups, size=14)
+    if crosses is not None:
+        axes.scatter(crosses[:, 0], crosses[:, 1], s=70, color="black", marker="+", linewidths=1.5)
+    listed = sum(group.label is not None for group in groups)
+    more = f"the first {listed} of {len(groups)}" if 0 < listed < len(groups) else ""
+    if listed:
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        heading = "\n".join(filter(None, (legend, more)))
+        axes.legend(frameon=False, fontsize=8, title=heading or None, title_fontsize=8, **place)
+    axes.set_aspect("equal", "datalim")
+    axes.set_xlabel(f"first coordinate ({shares[0]:.0%} of all)")
+    axes.set_ylabel(f"second coordinate ({shares[1]:.0%} of all)")
+    axes.set_title(title)
+    tidy(axes)
+    return figure
+
+
+def groups_of_classes(y: NDArray[np.str_] | None, rows: int, unknown: str) -> list[Group]:
+    """A group for each class, the unknown one grey; without classes one group of all rows."""
+    if y is None:
+        return [Group(np.ones(rows, dtype=bool), 0)]
+    names = [str(name) for name in np.unique(y)]
+    return [
+        Group(y == name, -1) if name == unknown or number >= MOST_LISTED else Group(y == name, number, short(name))
+        for number, name in enumerate(names)
+    ]
+
+
+def short(name: str) -> str:
+    """A name that fits into a legend."""
+    return name if len(name) <= 16 else name[:15] + "…"
