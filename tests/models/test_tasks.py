@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parallel_mix.backends.inline import InlineBackend
 from parallel_mix.backends.one_task import OneTask
 from parallel_mix.backends.serial import SerialBackend
+from parallel_mix.errors import Finished, TaskError
 from parallel_mix.models.core.run import QuietRun, Run, State
-from parallel_mix.models.core.tasks import MapOfParts, part_by_part, ranges_worth, workers_for
+from parallel_mix.models.core.tasks import MapOfParts, ResumableMap, part_by_part, ranges_worth, workers_for
 
 
 class Recipe:
@@ -67,3 +69,53 @@ def test_little_work_is_done_here_and_no_other() -> None:
         assert alone.stop is backend.stop
     one = OneTask(0)
     assert workers_for(one, [1.0]) is one
+
+
+class Growing(ResumableMap):
+    """A task for each number; one that is even adds its half."""
+
+    def __init__(self, numbers: list[int], state: State | None = None) -> None:
+        super().__init__(list(numbers), "number", state)
+        self.results: dict[int, int] = {}
+        self.added: list[int] = []
+
+    def keep(self, number: int, result: dict[str, Any]) -> None:
+        self.results[number] = int(result["of"])
+        part = self.tasks[number]
+        self.added = [part // 2] if part % 2 == 0 and part else []
+
+    def ready(self) -> range:
+        first = len(self.tasks)
+        self.tasks.extend(self.added)  # type: ignore[attr-defined]
+        self.done = np.append(self.done, np.zeros(len(self.added), dtype=bool))
+        return range(first, len(self.tasks))
+
+    def arrays(self) -> dict[str, Any]:
+        return {f"of/{number}": value for number, value in self.results.items()}
+
+
+def test_tasks_may_be_added_because_of_results() -> None:
+    tasks = Growing([8, 5, 20])
+    with SerialBackend(2) as backend:
+        backend.share(Recipe())
+        tasks.work_off(backend, QuietRun(), square)
+    assert sorted(tasks.tasks) == [1, 2, 4, 5, 5, 8, 10, 20]
+    assert {10 * tasks.tasks[number] for number in tasks.results} == set(tasks.results.values())
+    assert tasks.done.all()
+
+
+def test_a_failure_has_the_number_of_its_task_whatever_was_done_before() -> None:
+    state = {"tasks": np.array([True, False, True, False])}
+    tasks = Growing([1, 5, 7, 3], state)
+    with InlineBackend() as backend:
+        backend.share(Recipe())
+        with pytest.raises(TaskError, match=r"^Task 3 failed .*three again"):
+            tasks.work_off(backend, QuietRun(), square)
+    again = OneTask(3)
+    again.share(Recipe())
+    with pytest.raises(ValueError, match="three again"):
+        Growing([1, 5, 7, 3], state).work_off(again, QuietRun(), square)
+    other = OneTask(2)
+    other.share(Recipe())
+    with pytest.raises(Finished, match="Task 2 ran without an error"):
+        Growing([1, 5, 7, 3], state).work_off(other, QuietRun(), square)
