@@ -20,7 +20,7 @@ from parallel_mix.runs.reader import InputReader
 from parallel_mix.runs.record import run_record
 from parallel_mix.runs.staging import Staging
 from parallel_mix.store.atomic import check_writable, write_text
-from parallel_mix.store.checkpoints import KeptRun, WatchedRun, as_plain
+from parallel_mix.store.checkpoints import Fingerprint, KeptRun, WatchedRun
 from parallel_mix.store.results import Tree, data_tree, write_tree
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table
 
@@ -85,8 +85,7 @@ class Job:
         data = self.digest if data is None else data
         self.unit, self.worthless_alone = unit, worthless_alone
         self.record = run_record(self.command, self.options, self.backend, data)
-        identity = {"command": self.command, "data": data}
-        identity |= {key: as_plain(value) for key, value in deciding.items()}
+        identity = {"command": self.command, "data": Fingerprint(data, "the data differ"), **deciding}
         if self.options.only_task is not None:
             self.run = WatchedRun(self.output, identity, self.progress)
             return self.run

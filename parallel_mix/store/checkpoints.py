@@ -11,9 +11,9 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -93,7 +93,9 @@ class KeptRun:
     ) -> None:
         self.pause = pause
         self.output = output
-        self.identity = {**identity, "layout of checkpoints": LAYOUT}
+        plain = {key: value.value if isinstance(value, Fingerprint) else value for key, value in identity.items()}
+        self.identity = {key: as_plain(value) for key, value in plain.items()} | {"layout of checkpoints": LAYOUT}
+        self.sentences = {key: value.differs for key, value in identity.items() if isinstance(value, Fingerprint)}
         self.progress = progress
         self.checkpoint = checkpoint_path(output)
         self.status = status_path(output)
@@ -228,7 +230,7 @@ class KeptRun:
                 raise InputError(f"{self.checkpoint} is no checkpoint of ours. Use --fresh to begin anew.") from error
             keys = sorted({*kept, *self.identity})
             differences = [
-                difference(key, kept.get(key), self.identity.get(key))
+                difference(key, kept.get(key), self.identity.get(key), self.sentences)
                 for key in keys
                 if kept.get(key) != self.identity.get(key)
             ]
@@ -247,24 +249,17 @@ class KeptRun:
             return state
 
 
-DIGESTS = {
-    "data": "the data differ",
-    "old": "the second table differs",
-    "classes": "the classes differ",
-    "model": "the model differs",
-    "classifiers": "the classifiers, or what they choose from, differ",
-    "files of classifiers": "the file of a classifier has changed",
-    "file of the function": "the function has changed",
-}
-"""What parts of an identity that are digests stand for."""
+class Fingerprint(NamedTuple):
+    """A part of a run's identity that says nothing to a person, and the sentence to say where it differs."""
+
+    value: Any
+    differs: str  # "": that follows from something else
 
 
-def difference(key: str, was: Any, now: Any) -> str:
+def difference(key: str, was: Any, now: Any, sentences: Mapping[str, str]) -> str:
     """How a run differs from the one that a checkpoint belongs to; '' where that follows from something else."""
-    if key == "offset" or (key in DIGESTS and None in (was, now)):
-        return ""
-    if key in DIGESTS:
-        return DIGESTS[key]
+    if key in sentences:
+        return "" if None in (was, now) else sentences[key]
     if now is None:
         return f"{key} was {was}"
     return f"{key} is {now}" if was is None else f"{key} was {was}, is {now}"

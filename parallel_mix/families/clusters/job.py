@@ -19,6 +19,7 @@ from parallel_mix.models.distances.checks import asymmetry_of, can_be_squared
 from parallel_mix.models.distances.pairwise import class_names, is_known
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
+from parallel_mix.store.checkpoints import Fingerprint
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Table
 
@@ -86,8 +87,10 @@ class ClustersJob:
         """Begin or go on, cluster, write."""
         options, job = self.options, self.job
         decided = {name: getattr(options, name) for name in ("method", "clusters", "by_class", "symmetrize", "seed")}
-        decided |= {"classes": digest_of_groups(self.groups)} if self.groups is not None else {}
+        known = digest_of_groups(self.groups) if self.groups is not None else None
+        decided |= {"classes": known} if known is not None else {}
         decided |= {"restarts": options.restarts} if options.method == "vsh" else {}
+        marked = {} if known is None else {"classes": Fingerprint(known, "the classes differ")}
         found = cluster_distances(
             self.matrix,
             options.method,
@@ -97,7 +100,7 @@ class ClustersJob:
             restarts=options.restarts,
             seed=options.seed,
             backend=job.backend,
-            run=job.start(decided, unit="starts"),
+            run=job.start(decided | marked, unit="starts"),
             largest=self.table.survey.highest if self.shard else None,
         )
         for clustering in found.values():

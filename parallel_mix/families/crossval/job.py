@@ -25,6 +25,7 @@ from parallel_mix.models.core.methods import Method
 from parallel_mix.models.core.sources import HeldMatrix
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
+from parallel_mix.store.checkpoints import Fingerprint
 from parallel_mix.store.results import learnt_from_classes
 from parallel_mix.store.stored_matrix import holds
 from parallel_mix.store.tables import Selection, Table
@@ -194,7 +195,7 @@ class CrossvalJob:
         if job.options.only_task is not None:
             self._only(recipe, job.options.only_task)
             return
-        found = compare(recipe, job.backend, job.start(self.decided, unit="folds"))
+        found = compare(recipe, job.backend, job.start(self.decided | self._fingerprints(), unit="folds"))
         self._write(found)
         job.progress.say(found.table(name=self.table.path.stem).rstrip())
         self._complain(found)
@@ -203,7 +204,12 @@ class CrossvalJob:
     def decided(self) -> dict[str, Any]:
         """What decides the answer, besides the data."""
         methods = [[m.name, m.where, dict(m.fixed), {k: list(v) for k, v in m.grid.items()}] for m in self.methods]
-        own = [identity_of_function(m.where) for m in self.methods if m.name not in known_methods()]
+        known = known_methods()
+        own = [
+            {key: mark.value for key, mark in identity_of_function(m.where).items()}
+            for m in self.methods
+            if m.name not in known
+        ]
         return {
             **asdict(self.protocol),
             "classifiers": json.dumps(methods),
@@ -214,6 +220,16 @@ class CrossvalJob:
             "conversion": self.conversion,
             "symmetrize": self.job.options.symmetrize,  # type: ignore[attr-defined]
         }
+
+    def _fingerprints(self) -> dict[str, Fingerprint]:
+        """What of this says nothing to a person."""
+        sentences = {
+            "classifiers": "the classifiers, or what they choose from, differ",
+            "files of classifiers": "the file of a classifier has changed",
+            "classes": "the classes differ",
+        }
+        decided = self.decided
+        return {key: Fingerprint(decided[key], text) for key, text in sentences.items() if key in decided}
 
     @property
     def identity(self) -> str:

@@ -24,7 +24,7 @@ from parallel_mix.models.distances.pairwise import (
 )
 from parallel_mix.models.distances.tiles import Held, Metric, PairsRecipe, RowsOf, ThingSource, compute_tiles
 from parallel_mix.runs.job import Job
-from parallel_mix.store.checkpoints import KeptRun, checkpoint_path
+from parallel_mix.store.checkpoints import Fingerprint, KeptRun, checkpoint_path
 from parallel_mix.store.checksums import BYTES
 from parallel_mix.store.matrix_files import (
     MatrixFile,
@@ -82,7 +82,11 @@ class PairsJob:
         self.job, self.new, self.old, self.decided = job, new, old, decided
         self.shape = new.count, old.count
         self.digest = digest(new)
-        self.identity = {**decided, "old": digest(old), **identity_of_function(decided["metric"])}
+        self.identity = {
+            **decided,
+            "old": Fingerprint(digest(old), "the second table differs"),
+            **identity_of_function(decided["metric"]),
+        }
 
     def intention(self) -> str:
         """What a dry run says."""
@@ -140,7 +144,7 @@ class MatrixJob(PairsJob):
                 sweep(job.output)
             check_room(job.output, self.shape, dtype, names)
         offset, header = plan(job.output, self.shape, dtype)
-        identity = {**self.identity, "offset": offset}
+        identity = {**self.identity, "offset": Fingerprint(offset, "")}
         path = staging_path(job.output, {**identity, "new": self.digest})
         file = MatrixFile(str(path.absolute()), offset, self.shape, dtype, socket.gethostname())
         run = job.start(identity, unit="tiles", data=self.digest, worthless_alone=path)
@@ -218,7 +222,7 @@ def as_compared(kind: str, new: Table, old: Table) -> tuple[Table, Table]:
     return known if Y is None else replace(new, X=Y, dataset=None), known
 
 
-def identity_of_function(metric: str) -> dict[str, str]:
+def identity_of_function(metric: str) -> dict[str, Fingerprint]:
     """A function that was mended meanwhile is another one: half a matrix of each would be wrong."""
     if ":" not in metric or metric.startswith(SIMILARITY):
         return {}
@@ -227,4 +231,7 @@ def identity_of_function(metric: str) -> dict[str, str]:
         source = inspect.getsourcefile(function)
     except TypeError:  # compiled, or an object that can be called
         source = getattr(sys.modules[metric.partition(":")[0]], "__file__", None)
-    return {"file of the function": hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]} if source else {}
+    if not source:
+        return {}
+    known = hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]
+    return {"file of the function": Fingerprint(known, "the function has changed")}

@@ -19,6 +19,7 @@ from parallel_mix.models.hlm.incremental import Past
 from parallel_mix.models.hlm.model import KERNEL, LARGEST_SHAPE, HlmModel, HlmSettings, check_settings
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
+from parallel_mix.store.checkpoints import Fingerprint
 from parallel_mix.store.results import learnt_from_classes
 from parallel_mix.store.tables import Table
 
@@ -94,7 +95,7 @@ class HlmJob:
     def run(self) -> None:
         """Begin or go on, fit, write."""
         job = self.job
-        decided = {**asdict(self.settings), "classes": digest_of(self.y), "symmetrize": self.symmetrize}
+        decided = {**asdict(self.settings), "classes": fingerprint_of(self.y), "symmetrize": self.symmetrize}
         run = job.start(decided, unit="class fits")
         fit = fit_hlm(self.matrix, self.y, self.settings, job.backend, run, self.table.w)
         for line in tell(fit, self.settings):
@@ -128,8 +129,13 @@ def numbered(table: Table, before: Sequence[str] = ()) -> tuple[list[str], np.nd
     return names, np.array([numbers[str(name)] if ok else -1 for name, ok in zip(y, known, strict=True)])
 
 
+def fingerprint_of(y: np.ndarray) -> Fingerprint:
+    """The classes of all rows as a part of a run's identity."""
+    return Fingerprint(digest_of(y), "the classes differ")
+
+
 def digest_of(y: np.ndarray) -> str:
-    """Classes in a word."""
+    """A short digest of the classes of all rows."""
     return hashlib.sha256(np.ascontiguousarray(y, dtype="<i8").tobytes()).hexdigest()[:16]
 
 

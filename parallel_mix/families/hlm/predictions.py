@@ -16,6 +16,7 @@ from parallel_mix.models.distances.pairwise import class_names, is_known
 from parallel_mix.models.hlm.prediction import predict_hlm
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
+from parallel_mix.store.checkpoints import Fingerprint
 from parallel_mix.store.columns import listed
 from parallel_mix.store.labels import labels_as_csv
 from parallel_mix.store.results import read_names
@@ -43,7 +44,11 @@ def predict(options: Any, backend: Backend) -> None:
             job.progress.say(f"Would tell {table.count:,} rows by {len(columns):,} components of {len(names)} classes.")
             return
         run = job.start(
-            {"model": json.dumps(stored.settings), "components": float(model.b.sum()), "prior": str(model.prior)},
+            {
+                "model": Fingerprint(json.dumps(stored.settings), "the model differs"),
+                "components": float(model.b.sum()),
+                "prior": str(model.prior),
+            },
             unit="blocks of rows",
         )
         found = predict_hlm(table.matrix, columns, model, backend, run)

@@ -13,7 +13,7 @@ import numpy as np
 from parallel_mix.errors import InputError
 from parallel_mix.families.clusters.job import check_distances
 from parallel_mix.families.hlm.file import read_model, tree_of
-from parallel_mix.families.hlm.fit_job import digest_of, numbered, tell
+from parallel_mix.families.hlm.fit_job import fingerprint_of, numbered, tell
 from parallel_mix.families.hlm.predictions import names_across, places_of, say_ignored
 from parallel_mix.models.core.sources import HeldMatrix
 from parallel_mix.models.hlm.fit import HlmFit, components_of_batch
@@ -21,6 +21,7 @@ from parallel_mix.models.hlm.incremental import Past, joined_models, regrouped_m
 from parallel_mix.models.hlm.model import HlmModel, HlmSettings
 from parallel_mix.progress import plural
 from parallel_mix.runs.job import Job
+from parallel_mix.store.checkpoints import Fingerprint
 from parallel_mix.store.results import read_names
 from parallel_mix.store.tables import Table
 
@@ -135,7 +136,12 @@ class HlmUpdate:
         job, options = self.job, self.options
         decided = {"scheme": options.scheme, "components": self.count, "samples": options.samples, "seed": options.seed}
         run = job.start(
-            {**decided, "reassign": options.reassign, "model": self.known_by(), "classes": digest_of(self.y)},
+            {
+                **decided,
+                "reassign": options.reassign,
+                "model": Fingerprint(self.known_by(), "the model differs"),
+                "classes": fingerprint_of(self.y),
+            },
             unit="class fits",
         )
         settings = replace(self.settings, components=(self.count,))

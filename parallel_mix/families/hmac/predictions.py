@@ -9,6 +9,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.families.hmac.file import read_clustering
 from parallel_mix.models.hmac.prediction import predict_hmac
 from parallel_mix.runs.job import Job
+from parallel_mix.store.checkpoints import Fingerprint
 from parallel_mix.store.labels import labels_as_csv
 from parallel_mix.store.results import check_columns, read_data, read_names
 from parallel_mix.store.tables import TEXT_ENDINGS, digest
@@ -30,7 +31,14 @@ def predict(options: Any, backend: Backend) -> None:
         if options.dry_run:
             job.progress.say(f"Would climb at level {level}, bandwidth {result.bandwidths[level]:g}.")
             return
-        run = job.start({"model": digest(known), "settings": str(result.settings), "level": level}, unit="ascents")
+        run = job.start(
+            {
+                "model": Fingerprint(digest(known), "the model differs"),
+                "settings": str(result.settings),
+                "level": level,
+            },
+            unit="ascents",
+        )
         labels = predict_hmac(result, job.staging.rows(known), table.X, level, backend, run)
         unknown = int((labels < 0).sum())
         if unknown:
