@@ -26,7 +26,7 @@ def run(options: Options) -> None:
     from parallel_mix.store.tables import HDF5_ENDINGS, read_table
 
     check_output(options.output, options.force, HDF5_ENDINGS, options.input)
-    table = read_table(options.input, options.selection())
+    table = read_table(options.input, options.selection(), least_rows=1)
     write_table(options.output, table)
     print("\n".join((*table.notes, used(table.columns, table.X.shape[1]))))
     print(f"{options.output}: {table.X.shape[0]:,} rows, {table.X.shape[1]} columns.")

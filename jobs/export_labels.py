@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parallel_mix.config import argument, option
-from parallel_mix.families import commands_with, family_of
+from parallel_mix.families import commands_with, family_of, kinds_with_levels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,9 @@ class Options:
 
     result: Path = argument(f"result of {commands_with('labels')}")
     output: Path = option(None, "the csv file to write", read=Path, metavar="FILE", short="-o", required=True)
-    level: str | None = option(None, "of hmac: a level, or `all`; default: the one its labels show", metavar="N")
+    level: str | None = option(
+        None, f"of {kinds_with_levels()}: a level, or `all`; default: the one its labels show", metavar="N"
+    )
     force: bool = option(False, "overwrite an existing file")
 
 

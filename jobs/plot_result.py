@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parallel_mix.config import argument, option
-from parallel_mix.families import commands_with
+from parallel_mix.families import commands_with, kinds_with_levels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,10 +16,14 @@ class Options:
     result: Path = argument(f"result of {commands_with('pages')}")
     output: Path = option(None, "the folder to write to", read=Path, metavar="FOLDER", short="-o", required=True)
     level: str | None = option(
-        None, "of hmac: levels to scatter, e.g. 3,7, or `all`; default: the one its labels show", metavar="LIST"
+        None,
+        f"of {kinds_with_levels()}: levels to scatter, e.g. 3,7, or `all`; default: the one its labels show",
+        metavar="LIST",
     )
     columns: str | None = option(
-        None, "of hmac: two columns, by name or counted from 1, instead of principal coordinates", metavar="A,B"
+        None,
+        f"of {kinds_with_levels()}: two columns, by name or counted from 1, instead of principal coordinates",
+        metavar="A,B",
     )
     format: str = option("png,svg", "formats of the pictures", metavar="LIST")
 

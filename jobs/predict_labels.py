@@ -1,4 +1,4 @@
-"""Give new points the clusters (hmac: those of the modes they climb to) or the classes (hlm) of a result."""
+"""Give new points the clusters or the classes of a result."""
 
 from __future__ import annotations
 
@@ -21,12 +21,19 @@ class Options(CommonOptions, TableOptions):
     """Options of `parallel-mix predict`."""
 
     model: Path = argument(f"result of {commands_with('predictions')}")
-    input: Path = argument("table of new points; for hlm their distances to the old ones")
+    input: Path = argument("table of new points, or of their distances to the old ones, as the result was made from")
     level: int | None = option(None, "level; default: the one its labels show", read=integer, metavar="N")
 
 
 def needs(options: Options) -> str:
-    """The module that every rank loads: the one that the family of the result names."""
+    """The module that rank 0 loads while MPI starts: the one that the family of the result names.
+
+    The other ranks load it with their first task: rank 0 alone reads the result.
+    """
+    from parallel_mix.backends.mpi_launch import launched_rank
+
+    if launched_rank() > 0:
+        return "parallel_mix.runs.job"
     with contextlib.suppress(ParallelMixError):  # rank 0 tells what is wrong
         return str(_family_of(options).part("predictions").NEEDS)
     return "parallel_mix.runs.job"

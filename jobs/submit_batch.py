@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from parallel_mix.cluster.batch_script import Resources, site_file
 from parallel_mix.config import argument, option, span
+from parallel_mix.errors import InputError
 
 __all__ = ["Options", "run", "site_file"]
 
@@ -43,6 +44,8 @@ def run(options: Options) -> None:
         warn_of_local_folders,
     )
 
+    if options.template is not None and options.words:
+        raise InputError("--template prints a template and submits nothing: leave out the command after `--`.")
     if options.template is not None:
         print(template_of(options.template), end="")
         return

@@ -133,6 +133,8 @@ def speaks() -> bool:
 
 def _dispatch(words: list[str]) -> None:
     known = commands()
+    if words and not words[0].startswith("-"):
+        full_name(command_of(words))
     if not words or command_of(words) not in known:
         _top_parser().parse_args(words or ["--help"])
         raise InputError(f"No command given: use one of {', '.join(known)}.")
@@ -143,9 +145,11 @@ def template_of(command: str) -> str:
     """The batch template of a command."""
     from parallel_mix.cluster.template import template
 
-    module, known = module_of(command), commands()
+    command, module = full_name(command), module_of(command)
+    if "output" not in module.Options.__dataclass_fields__ or command == "paper":
+        raise InputError(f"{command} makes no file on a cluster: there is no template for it.")
     asked = getattr(module, "TEMPLATE", None)
-    return template(command, known[command].summary, module.Options, is_parallel(module), asked)
+    return template(command, commands()[command].summary, module.Options, is_parallel(module), asked)
 
 
 def command_of(words: Sequence[str]) -> str:
@@ -153,13 +157,20 @@ def command_of(words: Sequence[str]) -> str:
     return " ".join(words[:2]) if " ".join(words[:2]) in commands() else words[0]
 
 
-def module_of(command: str) -> Any:
-    """The module of a command; of the first of those that begin with a word."""
+def full_name(command: str) -> str:
+    """The command that is meant; one of two words must be given with both."""
     known = commands()
-    command = next((name for name in known if name == command or name.startswith(f"{command} ")), command)
-    if command not in known:
-        raise InputError(f"There is no command {command!r}: use one of {', '.join(known)}.")
-    return importlib.import_module(known[command].module)
+    if command in known:
+        return command
+    longer = [name for name in known if name.startswith(f"{command} ")]
+    if longer:
+        raise InputError(f"{command!r} is {' or '.join(longer)}: say which.")
+    raise InputError(f"There is no command {command!r}: use one of {', '.join(known)}.")
+
+
+def module_of(command: str) -> Any:
+    """The module of a command."""
+    return importlib.import_module(commands()[full_name(command)].module)
 
 
 def call_of(words: Sequence[str]) -> Call:
@@ -194,3 +205,7 @@ def _top_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"parallel-mix {__version__}")
     parser.add_argument("command", choices=known, metavar="COMMAND")
     return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -75,5 +75,5 @@ class TaskError(ParallelMixError):
         super().__init__(f"Task {failure.task} failed on {where}: {failure.error}.\n{failure.traceback}".rstrip())
 
     def renumbered(self, task: int) -> TaskError:
-        """The same of a task counted among those that are left, as a run that goes on will count."""
+        """The failure with the number by which its task can be asked for alone."""
         return TaskError(replace(self.failure, task=task))

@@ -8,9 +8,9 @@ A family is a folder with some of these modules:
     file.py         its groups in HDF5, written and read here alone; `LAYOUT` says for the guide what they are
     words.py        describe(path): what `info` says, line by line
     pages.py        draw(path, folder, formats[, choices]): what `plot` draws; returns the files written
+    tables.py       errors_of(path): what `table` prints of a comparison
     labels.py       labels_of(path, level): the columns that `export` writes, by name
-    predictions.py  predict(options, backend): what `predict` makes of new rows; `NEEDS` as above
-    examples.py     what the tests that all families share try on it
+    predictions.py  predict(options, backend): what `predict` makes of new rows; `NEEDS` is the module with the model
 
 `register` adds one; nothing else in the package has a list of families.
 """
@@ -81,7 +81,7 @@ class Family:
 
     def has(self, part: str) -> bool:
         """Whether its folder has a module of this name."""
-        return find_spec(self.module_of(part)) is not None
+        return find_spec_of(self.module_of(part)) is not None
 
     def part(self, name: str) -> Any:
         """One of its modules."""
@@ -92,12 +92,26 @@ class Family:
         return f"{self.package}.{self.modules.get(part, part)}"
 
 
-FAMILIES: dict[str, Family] = {}
-
-
 def register(family: Family) -> None:
     """Make a family known: its commands, and what `info`, `plot`, `export` and `predict` make of its files."""
+    if find_spec_of(family.package) is None:
+        raise ValueError(f"The family {family.kind!r} has no package {family.package}.")
+    if not family.commands and not family.made_by:
+        raise ValueError(f"The family {family.kind!r} has no command, and does not say which one makes its results.")
+    if long := [name for name in family.commands if not 1 <= len(name.split()) <= 2]:
+        raise ValueError(f"A command has one word or two, not {long[0]!r}.")
+    others = [other for other in FAMILIES.values() if other.kind != family.kind]
+    if twice := [name for other in others for name in other.commands if name in family.commands]:
+        raise ValueError(f"The command {twice[0]!r} is another family's.")
     FAMILIES[family.kind] = family
+
+
+def find_spec_of(name: str) -> Any:
+    """Where a module is; None where it, or a package that it is in, is not there."""
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError:
+        return None
 
 
 def commands() -> dict[str, Command]:
@@ -114,78 +128,80 @@ def estimators() -> dict[str, str]:
     return {name: module for family in FAMILIES.values() for name, module in family.estimators.items()}
 
 
-for _family in (
-    Family(
-        "hmac",
-        "clustering by mode association (hmac)",
-        commands={"hmac": ("command", "cluster by hierarchical mode association")},
-        estimators={"HMAC": "parallel_mix.models.hmac.estimator"},
-        levels=True,
-        example="hmac {rows} -o {output} --labels kind --levels 5",
-        longer="--levels 60 --flat",
-        prediction="predict {result} {rows} -o {output} --labels kind",
-    ),
-    Family(
-        "distances",
-        "matrix of distances",
-        commands={"distances": ("command", "compute distances between all pairs of rows, to a file")},
-        example="distances {rows} -o {output} --labels kind --metric cityblock",
-        longer="--metric {slow} --symmetric",
-    ),
-    Family(
-        "neighbours",
-        "table of nearest neighbours",
-        made_by="distances --knn",
-        example="distances {rows} -o {output} --labels kind --knn 3",
-        longer="--metric {slow} --symmetric",
-    ),
-    Family(
-        "clusters",
-        "clustering by distances alone",
-        group="cluster",
-        commands={"cluster": ("command", "cluster by distances alone")},
-        estimators=dict.fromkeys(
-            ("GeneralizedKMeans", "VertexSubstitution", "WardDistance"), "parallel_mix.models.clusters.estimators"
+FAMILIES: dict[str, Family] = {
+    family.kind: family
+    for family in (
+        Family(
+            "hmac",
+            "clustering by mode association (hmac)",
+            commands={"hmac": ("command", "cluster by hierarchical mode association")},
+            estimators={"HMAC": "parallel_mix.models.hmac.estimator"},
+            levels=True,
+            example="hmac {rows} -o {output} --labels kind --levels 5",
+            longer="--levels 60 --flat",
+            prediction="predict {result} {rows} -o {output} --labels kind",
         ),
-        example="cluster {distances} -o {output} --clusters 2,4",
-        longer="--restarts 20000",
-    ),
-    Family(
-        "hlm",
-        "classifier over distances (HLM)",
-        commands={
-            "hlm fit": ("fit_command", "fit a classifier over distances"),
-            "hlm update": ("update_command", "let a classifier over distances grow"),
-        },
-        estimators=dict.fromkeys(("HLMClassifier", "KernelHLMClassifier"), "parallel_mix.models.hlm.estimators"),
-        classifiers="parallel_mix.models.hlm.methods",
-        example="hlm fit {distances} -o {output} --labels y --select 1..3 --folds 4",
-        longer="--restarts 3000",
-        prediction="predict {result} {distances} -o {output} --labels y",
-    ),
-    Family(
-        "crossval",
-        "comparison of classifiers",
-        commands={"crossval": ("command", "compare classifiers by cross-validation")},
-        estimators={
-            **dict.fromkeys(
-                (
-                    "AffinityKNNClassifier",
-                    "KNNClassifier",
-                    "KRIKNNClassifier",
-                    "KRRKNNClassifier",
-                    "VectorKNNClassifier",
+        Family(
+            "distances",
+            "matrix of distances",
+            commands={"distances": ("command", "compute distances between all pairs of rows, to a file")},
+            example="distances {rows} -o {output} --labels kind --metric cityblock",
+            longer="--metric {slow} --symmetric",
+        ),
+        Family(
+            "neighbours",
+            "table of nearest neighbours",
+            made_by="distances --knn",
+            example="distances {rows} -o {output} --labels kind --knn 3",
+            longer="--metric {slow} --symmetric",
+        ),
+        Family(
+            "clusters",
+            "clustering by distances alone",
+            group="cluster",
+            commands={"cluster": ("command", "cluster by distances alone")},
+            estimators=dict.fromkeys(
+                ("GeneralizedKMeans", "VertexSubstitution", "WardDistance"), "parallel_mix.models.clusters.estimators"
+            ),
+            example="cluster {distances} -o {output} --clusters 2,4",
+            longer="--restarts 20000",
+        ),
+        Family(
+            "hlm",
+            "classifier over distances (HLM)",
+            commands={
+                "hlm fit": ("fit_command", "fit a classifier over distances"),
+                "hlm update": ("update_command", "let a classifier over distances grow"),
+            },
+            estimators=dict.fromkeys(("HLMClassifier", "KernelHLMClassifier"), "parallel_mix.models.hlm.estimators"),
+            classifiers="parallel_mix.models.hlm.methods",
+            example="hlm fit {distances} -o {output} --labels y --select 1..3 --folds 4",
+            longer="--restarts 3000",
+            prediction="predict {result} {distances} -o {output} --labels y",
+        ),
+        Family(
+            "crossval",
+            "comparison of classifiers",
+            commands={"crossval": ("command", "compare classifiers by cross-validation")},
+            estimators={
+                **dict.fromkeys(
+                    (
+                        "AffinityKNNClassifier",
+                        "KNNClassifier",
+                        "KRIKNNClassifier",
+                        "KRRKNNClassifier",
+                        "VectorKNNClassifier",
+                    ),
+                    "parallel_mix.models.similarity.neighbour_classifiers",
                 ),
-                "parallel_mix.models.similarity.neighbour_classifiers",
-            ),
-            **dict.fromkeys(
-                ("FeatureSVC", "LocalSVC", "PotentialSVC", "SimilaritySVC"), "parallel_mix.models.similarity.svm"
-            ),
-            "LocalSDAClassifier": "parallel_mix.models.similarity.local_sda",
-        },
-        classifiers="parallel_mix.models.similarity.methods",
-        example="crossval {distances} -o {output} --labels y --classifiers knn,hlm-kernel --partitions 3 --folds 3",
-        longer="--partitions 400",
-    ),
-):
-    register(_family)
+                **dict.fromkeys(
+                    ("FeatureSVC", "LocalSVC", "PotentialSVC", "SimilaritySVC"), "parallel_mix.models.similarity.svm"
+                ),
+                "LocalSDAClassifier": "parallel_mix.models.similarity.local_sda",
+            },
+            classifiers="parallel_mix.models.similarity.methods",
+            example="crossval {distances} -o {output} --labels y --classifiers knn,hlm-kernel --partitions 3 --folds 3",
+            longer="--partitions 400",
+        ),
+    )
+}

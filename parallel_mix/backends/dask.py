@@ -125,6 +125,8 @@ class DaskBackend(Backend):
         # Of those in flight: how often they were lost, and they themselves.
         self._tasks: dict[int, tuple[int, Any]] = {}
         self._wants: dict[int, Any] = {}  # of those in flight
+        self._near: dict[int, str] = {}  # the worker that those in flight prefer
+        self._threads_of: dict[str, int] = {}
         self._finished: Queue[tuple[int, int]] = Queue()  # no SimpleQueue: see ComputeThreads
         self._call = 0
         self._usage: dict[str, Usage] = {}
@@ -193,7 +195,8 @@ class DaskBackend(Backend):
 
     def _begin(self, kernel: Kernel) -> None:
         self._cancel()
-        self.size = max(1, sum(self.client.nthreads().values()))
+        self._threads_of = dict(self.client.nthreads())
+        self.size = max(1, sum(self._threads_of.values()))
         self._call += 1
         self._kernel = kernel
         self._finished = Queue()
@@ -209,9 +212,17 @@ class DaskBackend(Backend):
 
     def _send(self, index: int) -> None:
         words = (self._context_name, self._kernel, index, self._tasks[index][1])
-        holder = self._holders.get(self._wants.get(index))
-        near = {} if holder is None else {"workers": [holder], "allow_other_workers": True}
+        near = {}
+        if (holder := self._free_holder(index)) is not None:
+            self._near[index] = holder
+            near = {"workers": [holder], "allow_other_workers": True}
         self._watch(index, self.client.submit(run_on_worker, *words, pure=False, retries=3, **near))
+
+    def _free_holder(self, index: int) -> str | None:
+        """The worker that has what a task wants, unless it has enough to do already."""
+        holder = self._holders.get(self._wants.get(index))
+        busy = sum(other == holder for other in self._near.values())
+        return holder if holder is not None and busy < self._threads_of.get(holder, 0) else None
 
     def _wait(self) -> list[tuple[int, Any]]:
         found: list[tuple[int, Any]] = []
@@ -231,6 +242,7 @@ class DaskBackend(Backend):
     def _fetch(self, index: int, found: list[tuple[int, Any]]) -> None:
         """Add a task's outcome to those found, unless its worker died with it: then it is computed again."""
         future = self._futures.pop(index, None)
+        self._near.pop(index, None)
         if future is None:
             return
         if future.status == "error":
@@ -266,6 +278,7 @@ class DaskBackend(Backend):
 
     def _cancel(self) -> None:
         futures, self._futures, self._tasks, self._wants = list(self._futures.values()), {}, {}, {}
+        self._near = {}
         if futures and self.client.status != "closed":
             self.client.cancel(futures, force=True)
 

@@ -39,6 +39,8 @@ def stages(
             parts.append([])
         else:
             parts[-1].append(word)
+    if parts == [[]]:
+        raise InputError("There is no command to submit: give one after `--`.")
     if not all(parts):
         raise InputError("A command is missing before or after --then.")
     for part in parts:

@@ -105,6 +105,12 @@ def compare(recipe: ExamRecipe, backend: Backend, run: Run | None = None) -> Com
     return Comparison(protocol, y, tests, book.marks)
 
 
+def fold_number(method: int, partition: int, fold: int, protocol: Protocol) -> int:
+    """The number of a fold among all of a comparison, by which it can be run alone; the whole training part is last."""
+    place = protocol.folds if fold == WHOLE else fold
+    return (method * protocol.partitions + partition) * (protocol.folds + 1) + place
+
+
 class Book(ResumableMap):
     """The folds and refits of all classifiers: what came of those that are done, and those that are left as tasks.
 
@@ -127,6 +133,10 @@ class Book(ResumableMap):
         self.total = int((~self.folds_done).sum()) + self.refit_done.size
         self._take_up(state)
         super().__init__(self._left(), "folds and refits", None)
+
+    def number_told(self, number: int) -> int:
+        task = self.tasks[number]
+        return fold_number(task.method, task.partition, task.folds[0], self.protocol)
 
     def _left(self) -> list[Task]:
         """What is left before refits, and the refits that are ready."""

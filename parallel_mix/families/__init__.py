@@ -14,6 +14,11 @@ def commands_with(part: str) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+def kinds_with_levels() -> str:
+    """The kinds of results that have levels."""
+    return ", ".join(family.kind for family in FAMILIES.values() if family.levels)
+
+
 def family_of(path: Path, part: str, otherwise: str) -> Family:
     """Return the family of a result, which must have a part; where it has none the user is told so.
 

@@ -43,8 +43,10 @@ class Efficiency:
         tasks = sum(worker.tasks for worker in self.workers)
         if self.seconds < LONG_ENOUGH:
             return "too short a run to judge by"
-        if self.threads == 1 or self.share >= GOOD:
+        if self.share >= GOOD:
             return "well used"
+        if self.threads == 1:
+            return "the rest went into reading, writing, and compiling where that was said"
         enough = max(1, math.ceil(self.speed_up / 0.85))
         if tasks < FEW_TASKS * self.threads:
             return f"{tasks} tasks are few for {self.threads} workers: {enough} would do as well"
@@ -57,10 +59,10 @@ class Efficiency:
         if not any(worker.tasks for worker in self.workers):
             return "The workers had nothing to do: so little there was, or so much had been done before."
         peak = max((worker.memory for worker in self.workers), default=0) / MEBI
-        return (
-            f"{self.threads} at a time did {self.speed_up:.1f} times what one does ({self.share:.0%} busy), "
-            f"{peak:,.0f} MiB at most in one process: {self.advice()}."
-        )
+        did = f"{self.threads} at a time did {self.speed_up:.1f} times what one does ({self.share:.0%} busy)"
+        if self.threads == 1:
+            did = f"One compute thread was busy for {self.share:.0%} of the time"
+        return f"{did}, {peak:,.0f} MiB at most in one process: {self.advice()}."
 
     def table(self) -> list[str]:
         """A line a worker: busy, waiting, communicating."""

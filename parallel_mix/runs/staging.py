@@ -26,7 +26,8 @@ class Staging:
         if self.backend.shares_memory or self.dry_run or not (in_file or self.backend.shares_files):
             return held
         if table.dataset is not None:
-            return HeldHere(held, StoredRows.of(table.path, table.dataset, table.weights_dataset, table.X.shape))
+            place = table.path, table.dataset, table.weights_dataset, table.X.shape, table.stamp
+            return HeldHere(held, StoredRows.of(*place))
         staged = self._stage(table, name)
         return HeldHere(held, StoredRows.of(staged, "X", "w" if table.w is not None else None, table.X.shape))
 

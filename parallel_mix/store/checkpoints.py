@@ -81,7 +81,7 @@ def note_queued(output: Path, job: str) -> None:
 
 
 class KeptRun:
-    """A run whose state is kept: `models.run.Run` with files behind it."""
+    """A run whose state is kept: `models.core.run.Run` with files behind it."""
 
     def __init__(
         self,

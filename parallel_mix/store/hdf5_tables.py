@@ -59,6 +59,7 @@ def hdf5_written_whole(path: Path, kind: str | None = None) -> Iterator[Any]:
 
 def read_hdf5(path: Path, selection: Selection) -> Table:
     with opened(path) as file:
+        stamp = stamp_of(path)
         what = f"Dataset {selection.dataset!r}"
         X = as_numbers(read_dataset(file, selection.dataset, path, selection.kind), what, path, selection.kind)
         group = file[selection.dataset].parent
@@ -67,7 +68,7 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
         if weights is not None:
             parts["weights_dataset"] = weights
             parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
-    return Table(X, path, dataset=selection.dataset, **parts)
+    return Table(X, path, dataset=selection.dataset, stamp=stamp, **parts)
 
 
 def read_names_beside(file: Any, group: Any, selection: Selection, path: Path) -> dict[str, Any]:
@@ -145,9 +146,16 @@ class StoredRows:
     stamp: tuple[int, int]  # size and time of the last change
 
     @classmethod
-    def of(cls, path: Path, dataset: str, weights_dataset: str | None, shape: tuple[int, int]) -> StoredRows:
-        """Rows of the file as it is now."""
-        return cls(str(path.absolute()), dataset, weights_dataset, shape, stamp_of(path))
+    def of(
+        cls,
+        path: Path,
+        dataset: str,
+        weights_dataset: str | None,
+        shape: tuple[int, int],
+        stamp: tuple[int, int] | None = None,
+    ) -> StoredRows:
+        """Rows of the file as it was at a stamp, or as it is now."""
+        return cls(str(path.absolute()), dataset, weights_dataset, shape, stamp or stamp_of(path))
 
     def rows(self, start: int, stop: int) -> Array:
         with self._dataset(self.dataset) as dataset:

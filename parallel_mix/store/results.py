@@ -99,7 +99,8 @@ def learnt_from_classes(path: Path) -> bool:
     """Whether a file holds distances that were made with the known classes of its rows."""
     if path.suffix.lower() not in HDF5_ENDINGS or not is_result(path):
         return False
-    return kind_of(path) == "distances" and read_attribute(path, "metric") == "vdm"
+    with opened(path) as file:
+        return bool(file.attrs.get("metric", "") == "vdm")
 
 
 def read_record(path: Path) -> Tree:

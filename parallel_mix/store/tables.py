@@ -51,6 +51,7 @@ class Table:
     columns: list[str] | None = None
     dataset: str | None = None  # where X and w are in an HDF5 file
     weights_dataset: str | None = None
+    stamp: tuple[int, int] | None = None  # size and time of the last change of that file when it was read
     offsets: NDArray[Any] | None = None  # where X and w are the points of signatures: where each begins
     texts: list[str] | None = None  # what is compared instead of rows of numbers; X has no columns then
     matrix: Any = None  # the same: an array, or a `StoredMatrix`

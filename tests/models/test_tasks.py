@@ -119,3 +119,12 @@ def test_a_failure_has_the_number_of_its_task_whatever_was_done_before() -> None
     other.share(Recipe())
     with pytest.raises(Finished, match="Task 2 ran without an error"):
         Growing([1, 5, 7, 3], state).work_off(other, QuietRun(), square)
+
+
+def test_a_task_of_a_later_step_is_run_alone_once_the_first_step_is_done() -> None:
+    done = {"tasks": np.ones(3, dtype=bool)}
+    one = OneTask(1)
+    one.share(Recipe())
+    Growing([1, 5, 7], done).work_off(one, QuietRun(), square)  # nothing of it is left
+    with pytest.raises(ValueError, match="three again"):
+        list(one.map(square, [1, 3]))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.errors import InputError, ParallelMixError
-from parallel_mix.evaluate.crossval import Comparison, compare
+from parallel_mix.evaluate.crossval import Comparison, compare, fold_number
 from parallel_mix.evaluate.data import KINDS, RowsRecipe
 from parallel_mix.evaluate.methods import check_kinds, known_methods, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
@@ -256,11 +256,6 @@ class CrossvalJob:
         how = f"finished, {plural(failed, 'fit')} failed" if failed else "finished"
         job.write("crossval", tree, self.table, data, run=times, how=how)
 
-    def _number(self, method: int, partition: int, fold: int) -> int:
-        """A fold by its number, the whole training part last."""
-        folds = self.protocol.folds
-        return (method * self.protocol.partitions + partition) * (folds + 1) + (folds if fold == WHOLE else fold)
-
     def _complain(self, found: Comparison) -> None:
         """End with the failures, where there are some."""
         failed = [(m, *where, text) for m, marks in enumerate(found.marks) for where, text in marks.failures.items()]
@@ -270,7 +265,7 @@ class CrossvalJob:
         raise ParallelMixError(
             f"{plural(len(failed), 'fit')} failed, all others are in {self.job.output}. The first: "
             f"{self.methods[m].name}, partition {p}, {fold_name(fold)}:\n{text.rstrip()}\nTo run it alone, here: the "
-            f"same command with --only-task {self._number(m, p, fold)}."
+            f"same command with --only-task {fold_number(m, p, fold, self.protocol)}."
         )
 
     def _only(self, recipe: ExamRecipe, number: int) -> None:

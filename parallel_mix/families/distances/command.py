@@ -11,6 +11,11 @@ from parallel_mix.config import CommonOptions, TableOptions, argument, number, o
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
 
+METRICS_IN_WORDS = (
+    "of rows of numbers: euclidean, sqeuclidean, cosine, correlation, cityblock, chebyshev, minkowski, hamming, "
+    "jaccard, mahalanobis, gaussian; of signatures: mallows, irm; of texts: edit, edit-normalized; of categories: vdm; "
+    "or a Python function of two rows, module:function (default: euclidean)"
+)
 NEEDS = "parallel_mix.models.distances.pairwise"
 
 
@@ -20,7 +25,7 @@ class Options(CommonOptions, TableOptions):
 
     input: Path = argument("table: csv, npy, npz, parquet or HDF5")
     old: Path | None = argument("a second table: rows of the first (new) against its rows", nargs="?", default=None)
-    metric: str | None = option(None, "see README for the list (default: euclidean)", metavar="NAME")
+    metric: str | None = option(None, METRICS_IN_WORDS, metavar="NAME")
     p: float | None = option(None, "the power of minkowski (default: 2)", read=number, metavar="P")
     sigma: float | None = option(None, "bandwidth of gaussian, in data units (default: 1)", read=number, metavar="S")
     symmetric: bool = option(False, "a function of your own is symmetric: half the work, checked by samples")

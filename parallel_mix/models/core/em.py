@@ -11,13 +11,14 @@ task. Parameters and statistics are arrays with names, and the parameters are th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.backends.base import Backend
+from parallel_mix.errors import ParallelMixError
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource
 
@@ -55,8 +56,29 @@ class SharedRows:
 
     source: RowSource
 
-    def load(self) -> RowSource:
-        return self.source
+    def load(self) -> RowsAtHand:
+        return RowsAtHand(self.source)
+
+
+class RowsAtHand:
+    """The blocks that a worker was asked for, which it has for the next iterations."""
+
+    def __init__(self, source: RowSource) -> None:
+        self.source = source
+        self._blocks: dict[tuple[int, int], tuple[Array, Array | None]] = {}
+
+    def block(self, block: tuple[int, int]) -> tuple[Array, Array | None]:
+        """Rows and weights of a block."""
+        if block not in self._blocks:
+            self._blocks[block] = self.source.rows(*block), self._weights(block)
+        return self._blocks[block]
+
+    def _weights(self, block: tuple[int, int]) -> Array | None:
+        return None if self._all_weights is None else self._all_weights[slice(*block)]
+
+    @cached_property
+    def _all_weights(self) -> Array | None:
+        return self.source.weights()
 
 
 def blocks_of(rows: int) -> list[tuple[int, int]]:
@@ -64,10 +86,9 @@ def blocks_of(rows: int) -> list[tuple[int, int]]:
     return [(a, min(a + ROWS_A_BLOCK, rows)) for a in range(0, rows, ROWS_A_BLOCK)]
 
 
-def summarize_block(source: RowSource, block: tuple[int, int], model: Model, parameters: Arrays) -> Arrays:
+def summarize_block(rows: RowsAtHand, block: tuple[int, int], model: Model, parameters: Arrays) -> Arrays:
     """The statistics of one block."""
-    weights = source.weights()
-    return model.summarize(source.rows(*block), None if weights is None else weights[slice(*block)], parameters)
+    return model.summarize(*rows.block(block), parameters)
 
 
 def add_statistics(one: Arrays, other: Arrays) -> Arrays:
@@ -99,6 +120,11 @@ class EmLoop:
             kernel = partial(summarize_block, model=self.model, parameters=self.parameters)
             statistics = backend.map_reduce(kernel, blocks, add_statistics)
             self.log_likelihoods.append(float(statistics[LOG_LIKELIHOOD]))
+            if not np.isfinite(self.log_likelihoods[-1]):
+                raise ParallelMixError(
+                    f"The log-likelihood is {self.log_likelihoods[-1]} in iteration {len(self.log_likelihoods)} of EM: "
+                    "a component has lost its rows, or the data are too far apart for numbers."
+                )
             self.parameters = self.model.update(statistics, self.parameters)
             rise = np.diff(self.log_likelihoods[-2:])
             self.converged = bool(rise.size and rise[0] < self.tolerance * mass)
@@ -107,12 +133,8 @@ class EmLoop:
         return EmFit(self.parameters, np.array(self.log_likelihoods), self.converged)
 
     def _how_far(self) -> HowFar:
-        count = len(self.log_likelihoods)
-        return float(count), float(self.most_iterations), f"EM, iteration {count}, log-likelihood {self._latest:.6g}"
-
-    @property
-    def _latest(self) -> float:
-        return self.log_likelihoods[-1] if self.log_likelihoods else float("nan")
+        count, latest = len(self.log_likelihoods), self.log_likelihoods[-1]
+        return float(count), float(self.most_iterations), f"EM, iteration {count}, log-likelihood {latest:.6g}"
 
     def _state(self) -> State:
         named = {f"parameters/{name}": value for name, value in self.parameters.items()}

@@ -64,7 +64,7 @@ class ResumableMap(ABC):
 
     def work_off(self, backend: Backend, run: Run, kernel: Kernel) -> None:
         """Do all tasks that are left, or the one that the backend is to do alone."""
-        if backend.only_task is not None:
+        if backend.only_task is not None and not self.done.all():  # of a later step, where all of this one is done
             backend.do_alone(kernel, self.tasks)
         left = Chosen(self.tasks, [int(number) for number in np.flatnonzero(~self.done)])
         run.offer(self.state)
@@ -75,7 +75,11 @@ class ResumableMap(ABC):
                 run.report(self.how_far)
                 run.offer(self.state)
         except TaskError as error:
-            raise error.renumbered(left.numbers[error.failure.task]) from None
+            raise error.renumbered(self.number_told(left.numbers[error.failure.task])) from None
+
+    def number_told(self, number: int) -> int:
+        """The number of a task by which it can be asked for alone."""
+        return number
 
     def ready(self) -> Sequence[int]:
         """The numbers of tasks that have been added because of a result."""
@@ -93,8 +97,8 @@ class MapOfRows(ResumableMap):
     def __init__(self, rows: int, at_once: int, what: str, state: State | None, **outputs: np.ndarray) -> None:
         blocks = [(a, min(a + at_once, rows)) for a in range(0, rows, at_once)]
         super().__init__(blocks, what, state)
-        kept = state or {}
-        self.outputs = {name: np.array(kept.get(name, empty), dtype=empty.dtype) for name, empty in outputs.items()}
+        kept = outputs if state is None else state
+        self.outputs = {name: np.array(kept[name], dtype=empty.dtype) for name, empty in outputs.items()}
 
     def keep(self, number: int, result: Sequence[np.ndarray]) -> None:
         for output, values in zip(self.outputs.values(), result, strict=True):
@@ -115,7 +119,7 @@ class MapOfParts(ResumableMap):
         super().__init__([parts[some.start : some.stop] for some in self.ranges], what, state)
         self.results: dict[int, Arrays] = parts_of_state(state)
         self.count = len(parts)
-        self.done = np.array([some[-1] in self.results for some in self.ranges], dtype=bool)
+        self.done = np.array([all(part in self.results for part in some) for some in self.ranges], dtype=bool)
 
     def keep(self, number: int, result: list[Arrays]) -> None:
         self.results.update(zip(self.ranges[number], result, strict=True))
