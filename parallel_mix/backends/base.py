@@ -125,7 +125,7 @@ class Backend(ABC):
         """The number of the one task that is to be done, by this thread and where a debugger can follow; None: all."""
         return None
 
-    def do_alone(self, kernel: Kernel, tasks: Tasks) -> None:
+    def run_only_task(self, kernel: Kernel, tasks: Tasks) -> None:
         """Do the only task of these, and end the run there."""
         raise AssertionError("this backend does all tasks")
 

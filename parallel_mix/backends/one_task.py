@@ -33,13 +33,13 @@ class OneTask(Backend):
 
     def map(self, kernel: Kernel, tasks: Tasks, wants: Callable[[Any], Any] | None = None) -> Iterator[tuple[int, Any]]:
         if len(tasks):
-            self.do_alone(kernel, tasks)
+            self.run_only_task(kernel, tasks)
         return iter(())
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
-        return self.do_alone(kernel, tasks)
+        return self.run_only_task(kernel, tasks)
 
-    def do_alone(self, kernel: Kernel, tasks: Tasks) -> None:
+    def run_only_task(self, kernel: Kernel, tasks: Tasks) -> None:
         if not 0 <= self.index < len(tasks):
             raise InputError(f"There is no task {self.index}: this step of the run has tasks 0 to {len(tasks) - 1}.")
         began = time.perf_counter()

@@ -7,7 +7,7 @@ import numpy as np
 from parallel_mix.kernels.density.kernel_sums import Array
 
 
-def neighbours(points: Array, most: int) -> list[np.ndarray]:
+def groups_of_nearby(points: Array, most: int) -> list[np.ndarray]:
     """Indices of the points in groups of at most `most`, halved across the widest column until they are small."""
     groups: list[np.ndarray] = []
     stack = [np.arange(len(points))]

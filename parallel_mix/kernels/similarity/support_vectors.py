@@ -74,7 +74,7 @@ def binary_machine(K: Array, y: Array, C: float, a: Array, G: Array) -> Any:
 
 
 @compiled
-def told_by_machines(K: Array, y: Ints, new: Array, Cs: Array, classes: int) -> Ints:
+def classes_by_machines(K: Array, y: Ints, new: Array, Cs: Array, classes: int) -> Ints:
     """The class that each row's own machine tells, for each C (rising); K (rows, k, k), y (rows, k), new (rows, k)."""
     m, k = y.shape
     out = np.empty((len(Cs), m), np.int64)

@@ -24,6 +24,7 @@ from parallel_mix.models.core.sources import RowSource
 Array = NDArray[np.float64]
 Arrays = dict[str, Any]
 ROWS_A_BLOCK = 4096
+"""Rows whose statistics a worker sums up at a time. (Those of `sources` are read at a time.)"""
 LOG_LIKELIHOOD = "log_likelihood"
 """The name of the statistic by which the loop ends; every model has it."""
 
@@ -51,11 +52,12 @@ class EmFit:
 
 @dataclass(frozen=True)
 class SharedRows:
-    """What a worker needs: where the rows are, of which it reads those that it is asked for."""
+    """What tells a worker where the rows are; it reads those of the blocks that it is asked for."""
 
     source: RowSource
 
     def load(self) -> RowSource:
+        """The source of the rows."""
         return self.source
 
 
@@ -65,7 +67,7 @@ def blocks_of(rows: int) -> list[tuple[int, int]]:
 
 
 def summarize_block(source: RowSource, block: tuple[int, int], model: Model, parameters: Arrays) -> Arrays:
-    """The statistics of one block."""
+    """The statistics of one block of rows (from, to), by the model with these parameters."""
     weights = source.weights()
     return model.summarize(source.rows(*block), None if weights is None else weights[slice(*block)], parameters)
 

@@ -11,7 +11,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.models.hmac.points import Frame
 
 DIGITS = 9
-"""Of a log density that count in the order of modes."""
+"""How many decimals of a log density count in the order of modes."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Level:
 
 
 def canonical_order(labels: np.ndarray, weight: Array | None, log_density: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Rows a mode, and the modes by falling size (weight), falling density, lowest row.
+    """How many rows each mode has, and the order of the modes: by falling size (weight), falling density, lowest row.
 
     Densities that differ by a rounding are equal: they may come out otherwise by the other approach.
     """
