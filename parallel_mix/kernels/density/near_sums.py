@@ -27,8 +27,8 @@ MOST = 2
 WIDE = 2.0**14
 """Squared distances from the centre below this lose at most four of sixteen digits."""
 LARGEST_EXPONENT, FAR = 700.0, 1e250
-"""Exponents farther from 0 than the first are taken for it. Where a sum is larger than the second, or smaller than 1
-over it, the offset is changed so that the largest exponent is 0."""
+"""Exponents farther from 0 than the first of these count as the first. Where a sum is larger than the second, or
+smaller than 1 over it, the offset is changed so that the largest exponent is 0."""
 LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
@@ -138,7 +138,7 @@ def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -
 
 @compiled(fastmath=REORDERED)
 def exponents(room: NearKernels, count: int, y: Array, offset: float, p: Array) -> None:
-    """The logs of p."""
+    """Write the logarithms of p for a point at y from the centre."""
     shift = offset + (y * y).sum() / 2.0
     for j in range(count):
         p[j] = room.base[j] - shift

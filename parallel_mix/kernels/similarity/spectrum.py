@@ -20,7 +20,7 @@ def symmetric_part(S: Array) -> Array:
 
 
 def is_definite(S: Array) -> bool:
-    """True where no eigenvalue is below 0 by more than rounding; ten times as fast to know as the eigenvalues."""
+    """Whether no eigenvalue is below 0 by more than rounding; ten times as fast as computing the eigenvalues."""
     largest = float(np.abs(S).max())
     try:
         np.linalg.cholesky(S + ROUNDING * len(S) * largest * np.eye(len(S)))
@@ -30,7 +30,7 @@ def is_definite(S: Array) -> bool:
 
 
 def clipped(S: Array) -> Array:
-    """Negative eigenvalues set to 0, of each of a stack of matrices."""
+    """A matrix (or each of a stack) with its negative eigenvalues set to 0."""
     return definite(S, "clip")[0]
 
 

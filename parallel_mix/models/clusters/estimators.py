@@ -28,7 +28,7 @@ class _Medoids(ClusterMixin, OnDistances):  # type: ignore[misc]
         w = self.checked_weights(sample_weight, D)
         clusterings: dict[int, Clustering] = self.on_backend(
             lambda backend: cluster_distances(
-                HeldMatrix(D), self._method, [self.n_clusters], w=w, backend=backend, **self._more()
+                HeldMatrix(D), self._method, [self.n_clusters], w=w, backend=backend, **self._options()
             )
         )
         chosen = clusterings[self.n_clusters]
