@@ -15,6 +15,7 @@ from parallel_mix.store.tables import Selection, Table, as_numbers, without_coun
 
 
 def read_npy(path: Path, selection: Selection) -> Table:
+    """Read the array of an npy file as a table."""
     for asked in (selection.labels, selection.row_names, selection.weights):
         if asked:
             raise UnknownNameError(
@@ -24,6 +25,7 @@ def read_npy(path: Path, selection: Selection) -> Table:
 
 
 def read_npz(path: Path, selection: Selection) -> Table:
+    """Read the arrays X (or the one asked for), w, y, rows and columns of an npz file as a table."""
     archive = load(path)
     names = list(archive.files)
     data = selection.dataset if selection.dataset in names else only_array(names, selection.dataset, path)
@@ -43,12 +45,14 @@ def read_npz(path: Path, selection: Selection) -> Table:
 
 
 def only_array(names: list[str], wanted: str, path: Path) -> str:
+    """The name of the only array, where the one that is wanted is not there."""
     if len(names) == 1:
         return names[0]
     raise InputError(f"{path} has no array {wanted!r}; it has {', '.join(names) or 'none'}. Choose one with --dataset.")
 
 
 def load(path: Path) -> Any:
+    """The array of an npy file or the archive of an npz file; a damaged one is refused in a sentence."""
     try:
         return np.load(path, allow_pickle=False)
     except ValueError as error:
@@ -60,6 +64,7 @@ def load(path: Path) -> Any:
 
 
 def member(archive: Any, name: str, path: Path) -> Any:
+    """An array of an npz archive; a damaged one is refused in a sentence."""
     try:
         return archive[name]
     except ValueError as error:
@@ -90,6 +95,7 @@ def parquet_table(path: Path) -> Any:
 
 
 def read_parquet(path: Path, selection: Selection) -> Table:
+    """Read the columns of a parquet file as a table."""
     content = parquet_table(path)
     names = list(content.column_names)
     chosen: dict[str, str] = {}
@@ -98,8 +104,8 @@ def read_parquet(path: Path, selection: Selection) -> Table:
             if name not in names:
                 raise UnknownNameError(f"{path} has no column {name!r}; it has {', '.join(names)}.", name)
             chosen[role] = name
-    taken = [names.index(name) for name in chosen.values()]
-    choice = choose(names, True, selection, taken, path, [names.index(name) for name in pandas_index(content)])
+    reserved = [names.index(name) for name in chosen.values()]
+    choice = choose(names, True, selection, reserved, path, [names.index(name) for name in pandas_index(content)])
     if choice.index and "rows" not in chosen:
         chosen["rows"] = names[choice.index[0]]
     kept = [names[k] for k in choice.data]

@@ -63,7 +63,7 @@ def _texts_of(body: list[str], separator: str, columns: list[int]) -> list[str] 
 
 
 def lines_of(path: Path, plain: bool = False) -> list[str]:
-    """The lines of a file; without blank ones and remarks, unless they are to be taken as they are."""
+    """The lines of a file without blank ones and remarks (#); with `plain`, all lines as they are."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -77,10 +77,12 @@ def lines_of(path: Path, plain: bool = False) -> list[str]:
 
 
 def separator_of(line: str) -> str:
+    """The separator that parts a line into the most cells."""
     return max(SEPARATORS, key=lambda s: (line.count(s) if s != " " else len(line.split()) - 1, -SEPARATORS.index(s)))
 
 
 def cells_of(line: str, separator: str) -> list[str]:
+    """The cells of a line, without blanks around them."""
     if separator == " ":
         return line.split()
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
@@ -105,7 +107,7 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _fast(body: list[str], separator: str, kept: list[int], width: int) -> Array | None:
-    """NumPy's own reader; None where it stumbles."""
+    """The columns `kept` as numbers by NumPy's own reader; None where it cannot read them."""
     try:
         numbers = np.loadtxt(
             io.StringIO("\n".join(body)),

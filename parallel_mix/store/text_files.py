@@ -22,7 +22,7 @@ Parts = dict[str, Any]
 
 
 def read_texts(path: Path, selection: Selection, format: str) -> Table:
-    """The texts with the classes and names that belong to them."""
+    """Read texts with the classes and names that belong to them, from a file of this format."""
     read: dict[str, Callable[[Path, Selection], tuple[Any, Parts]]] = {
         "csv": _from_lines if path.suffix.lower() == ".txt" else _from_csv,
         "npy": lambda path, _: (load(path), {}),

@@ -91,5 +91,5 @@ class SignatureMetric:
         D: Array = signature_tile(*words, self.name == "irm", ahead, own and rows == columns)
         if (D < 0).any():
             i, j = (int(k) for k in np.argwhere(D < 0)[0])
-            raise ArithmeticError(f"no best transport was found for pair ({rows.start + i}, {columns.start + j})")
+            raise ArithmeticError(f"no best transport was reached for pair ({rows.start + i}, {columns.start + j})")
         return D
