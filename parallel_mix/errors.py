@@ -55,7 +55,7 @@ class Finished(ParallelMixError):
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception of a task, as a value that travels from the worker to the master."""
+    """An exception of a task, as a value that travels from the worker to rank 0."""
 
     task: int
     host: str
@@ -75,5 +75,5 @@ class TaskError(ParallelMixError):
         super().__init__(f"Task {failure.task} failed on {where}: {failure.error}.\n{failure.traceback}".rstrip())
 
     def renumbered(self, task: int) -> TaskError:
-        """The same of a task counted among those that are left, as a run that goes on will count."""
+        """The error with another number for its task: among those that are left, as a run that goes on will count."""
         return TaskError(replace(self.failure, task=task))

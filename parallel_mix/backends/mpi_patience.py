@@ -19,17 +19,18 @@ def sharpen_timers() -> None:
 
 
 class Patience:
-    """How long to wait before the next look: a part of the time waited so far, so that short waits end promptly; at
-    first, while nothing is computed here, not at all.
+    """How long to wait from one look for messages to the next.
 
-    Every look takes the interpreter lock from the compute threads; while they run there are few of them, and a result
-    of theirs ends the wait by itself.
+    It is a part of the time waited so far, so that short waits end promptly; at first, while nothing is computed here,
+    it is nothing. Every look takes the interpreter lock from the compute threads; while they run there are few of them,
+    and a result of theirs ends the wait by itself.
     """
 
     def __init__(self) -> None:
         self._since = time.perf_counter()
 
     def pause(self, computing: bool) -> float:
+        """Seconds to wait before the next look; `computing`: compute threads are at work here."""
         waited = time.perf_counter() - self._since
         if waited < WITHOUT_PAUSE and not computing:
             return 0.0
