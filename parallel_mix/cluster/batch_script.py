@@ -32,9 +32,9 @@ def seconds_before_end(limit: str | None) -> int:
     if limit is None:
         return SECONDS_BEFORE_END
     days, _, clock = limit.rpartition("-")
-    parts = [int(part) for part in clock.split(":")]
-    units = (3600, 60, 1) if days or len(parts) == 3 else (60, 1)
-    seconds = int(days or 0) * 86_400 + sum(part * unit for part, unit in zip(parts, units, strict=False))
+    numbers = [int(number) for number in clock.split(":")]
+    units = (3600, 60, 1) if days or len(numbers) == 3 else (60, 1)
+    seconds = int(days or 0) * 86_400 + sum(number * unit for number, unit in zip(numbers, units, strict=False))
     return min(SECONDS_BEFORE_END, seconds // 4)
 
 

@@ -106,15 +106,15 @@ def line(run: dict[str, Any]) -> str:
     if run["state"] == "unknown":
         return f"{run['run']}: no run has begun here"
     done, total, left = run.get("done") or 0, run.get("total") or 0, run.get("seconds_left")
-    parts = [run["state"]]
+    words = [run["state"]]
     if total and run["state"] != "done":
-        parts.append(f"{min(done / total, 1.0):.0%}")
+        words.append(f"{min(done / total, 1.0):.0%}")
     if left and run["state"] == "running":
-        parts.append(f"{clock(left)} left")
+        words.append(f"{clock(left)} left")
     if run["state"] == "done":
-        parts.append(f"in {clock(run.get('seconds', 0.0))}")
-    parts.append(f"attempt {run.get('attempt', 1)}" if run.get("attempt") else "")
+        words.append(f"in {clock(run.get('seconds', 0.0))}")
+    words.append(f"attempt {run.get('attempt', 1)}" if run.get("attempt") else "")
     if run.get("job"):
-        parts.append(f"job {run['job']}{' ' + run['queue'] if run['queue'] else ''}")
-    parts.append(str(run.get("message") or "") if run["state"] != "done" else "")
-    return f"{run['run']}: " + ", ".join(part for part in parts if part)
+        words.append(f"job {run['job']}{' ' + run['queue'] if run['queue'] else ''}")
+    words.append(str(run.get("message") or "") if run["state"] != "done" else "")
+    return f"{run['run']}: " + ", ".join(word for word in words if word)

@@ -33,22 +33,22 @@ def stages(
     words: Sequence[str], is_parallel: Callable[[str], bool], dask_workers: tuple[int, int] | None = None
 ) -> list[Stage]:
     """The commands between the words --then; with `dask_workers`, parallel ones run on Dask."""
-    parts: list[list[str]] = [[]]
+    commands: list[list[str]] = [[]]
     for word in words:
         if word == "--then":
-            parts.append([])
+            commands.append([])
         else:
-            parts[-1].append(word)
-    if not all(parts):
+            commands[-1].append(word)
+    if not all(commands):
         raise InputError("A command is missing before or after --then.")
-    for part in parts:
-        if part[0] in NOT_IN_A_JOB:
-            raise InputError(f"{part[0]} is not for a job's inside: submit what it would submit.")
+    for command in commands:
+        if command[0] in NOT_IN_A_JOB:
+            raise InputError(f"{command[0]} is not for a job's inside: submit what it would submit.")
     more = ("--slurm-workers", "{}..{}".format(*dask_workers)) if dask_workers else ()
     chain = []
-    for part in parts:
-        parallel = is_parallel(part[0])
-        words = (*part, *more) if parallel else tuple(part)
+    for command in commands:
+        parallel = is_parallel(command[0])
+        words = (*command, *more) if parallel else tuple(command)
         chain.append(Stage(words, keeps=parallel, ranks=parallel and not more))
     return chain
 

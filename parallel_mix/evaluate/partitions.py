@@ -10,7 +10,7 @@ from parallel_mix.errors import InputError
 
 Ints = np.ndarray
 WHOLE = -1
-"""The fold that stands for a whole training part: fit on it, and tell the test rows."""
+"""The fold that stands for a whole training part: fit to it, and predict the test rows."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Protocol:
         if self.folds < 2:
             raise InputError(f"There must be 2 folds or more, not {self.folds}.")
         if not 0.0 < self.test < 1.0:
-            raise InputError(f"The part of test rows must lie between 0 and 1, not {self.test:g}.")
+            raise InputError(f"The share of test rows must lie between 0 and 1, not {self.test:g}.")
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,9 @@ def draw_neighbours(distances: Array, what: str) -> Any:
     figure = new_figure(8, 4.5)
     axes = figure.add_subplot()
     k = distances.shape[1]
-    part = np.linspace(0.0, 100.0, len(distances))
+    percent = np.linspace(0.0, 100.0, len(distances))
     for number, colour in zip(sorted({0, k // 2, k - 1}), COLOURS, strict=False):
-        axes.plot(part, np.sort(distances[:, number]), color=colour, linewidth=1.4, label=f"neighbour {number + 1}")
+        axes.plot(percent, np.sort(distances[:, number]), color=colour, linewidth=1.4, label=f"neighbour {number + 1}")
     axes.set_xlabel("% of the rows, by rising distance")
     axes.set_ylabel(what)
     axes.set_title(f"Distances to the {k} nearest")

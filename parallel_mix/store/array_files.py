@@ -29,19 +29,19 @@ def read_npz(path: Path, selection: Selection) -> Table:
     archive = load(path)
     names = list(archive.files)
     data = selection.dataset if selection.dataset in names else only_array(names, selection.dataset, path)
-    parts: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for role, name in (("w", selection.weights or "w"), ("y", selection.labels or "y")):
         asked = selection.weights if role == "w" else selection.labels
         if name in names:
-            parts[role] = member(archive, name, path)
+            fields[role] = member(archive, name, path)
         elif asked:
             raise UnknownNameError(f"{path} has no array {name!r}; it has {', '.join(names)}.", name)
     for role, name in (("rows", selection.row_names or "rows"), ("columns", "columns")):
         if name in names:
-            parts[role] = [str(value) for value in member(archive, name, path)]
-    if "w" in parts:
-        parts["w"] = as_numbers(parts["w"], "The weights", path).ravel()
-    return Table(as_numbers(member(archive, data, path), f"The array {data!r}", path, selection.kind), path, **parts)
+            fields[role] = [str(value) for value in member(archive, name, path)]
+    if "w" in fields:
+        fields["w"] = as_numbers(fields["w"], "The weights", path).ravel()
+    return Table(as_numbers(member(archive, data, path), f"The array {data!r}", path, selection.kind), path, **fields)
 
 
 def only_array(names: list[str], wanted: str, path: Path) -> str:
@@ -110,15 +110,15 @@ def read_parquet(path: Path, selection: Selection) -> Table:
         chosen["rows"] = names[choice.index[0]]
     kept = [names[k] for k in choice.data]
     columns = [as_numbers(content[name].to_numpy(), f"Column {name!r}", path, selection.kind) for name in kept]
-    parts: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "w" in chosen:
-        parts["w"] = as_numbers(content[chosen["w"]].to_numpy(), "The weights", path)
+        fields["w"] = as_numbers(content[chosen["w"]].to_numpy(), "The weights", path)
     if "y" in chosen:
-        parts["y"] = np.array([str(value) for value in content[chosen["y"]].to_pylist()])
+        fields["y"] = np.array([str(value) for value in content[chosen["y"]].to_pylist()])
     if "rows" in chosen:
-        parts["rows"] = [str(value) for value in content[chosen["rows"]].to_pylist()]
+        fields["rows"] = [str(value) for value in content[chosen["rows"]].to_pylist()]
     X = np.column_stack(columns) if columns else np.empty((content.num_rows, 0))
-    return without_counting_columns(Table(X, path, **parts), choice, names, True, selection)
+    return without_counting_columns(Table(X, path, **fields), choice, names, True, selection)
 
 
 def pandas_index(content: Any) -> list[str]:

@@ -150,13 +150,13 @@ def _by_cell(
                     f"Row {k + 1}, column {names[j]!r} of {path} is {cell!r}, which is no number. If the column holds "
                     "names or classes, say so: --row-names or --labels; --columns chooses others."
                 ) from None
-    extra: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "w" in chosen:
-        extra["w"] = numbers[:, chosen["w"]]
+        fields["w"] = numbers[:, chosen["w"]]
     if "y" in chosen:
-        extra["y"] = np.array([cells[chosen["y"]] for cells in table])
+        fields["y"] = np.array([cells[chosen["y"]] for cells in table])
     naming = [chosen["rows"]] if "rows" in chosen else choice.index[:1]
     if naming:
         texts = [cells[naming[0]] for cells in table]
-        extra["rows"] = texts if any(texts) else None
-    return Table(numbers[:, choice.data], path, **extra)
+        fields["rows"] = texts if any(texts) else None
+    return Table(numbers[:, choice.data], path, **fields)

@@ -63,25 +63,25 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
         what = f"Dataset {selection.dataset!r}"
         X = as_numbers(read_dataset(file, selection.dataset, path, selection.kind), what, path, selection.kind)
         group = file[selection.dataset].parent
-        parts = read_names_beside(file, group, selection, path)
+        fields = read_names_beside(file, group, selection, path)
         weights = beside(file, group, selection.weights, "w", path)
         if weights is not None:
-            parts["weights_dataset"] = weights
-            parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
-    return Table(X, path, dataset=selection.dataset, **parts)
+            fields["weights_dataset"] = weights
+            fields["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
+    return Table(X, path, dataset=selection.dataset, **fields)
 
 
 def read_names_beside(file: Any, group: Any, selection: Selection, path: Path) -> dict[str, Any]:
     """The classes (y), and the names of rows and columns, that are beside the data or were asked for."""
-    parts: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     labels = beside(file, group, selection.labels, "y", path)
     if labels is not None:
-        parts["y"] = texts_in(file, labels, path)
+        fields["y"] = texts_in(file, labels, path)
     for role, asked in (("rows", selection.row_names), ("columns", None)):
         name = beside(file, group, asked, role, path)
         if name is not None:
-            parts[role] = [str(value) for value in texts_in(file, name, path)]
-    return parts
+            fields[role] = [str(value) for value in texts_in(file, name, path)]
+    return fields
 
 
 def beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -> str | None:

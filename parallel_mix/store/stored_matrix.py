@@ -1,4 +1,4 @@
-"""Square matrices (distances, similarities) that are read in parts, as they may be larger than memory."""
+"""Square matrices (distances, similarities) that are read block by block, as they may be larger than memory."""
 
 from __future__ import annotations
 
@@ -240,20 +240,20 @@ def read_matrix(path: Path, selection: Selection, least_rows: int = 2, surveyor:
         plain = Selection(selection.dataset, selection.weights, selection.labels, selection.row_names, square=True)
         table = read_table(path, plain, least_rows)
         matrix: Array | StoredMatrix = table.X
-        parts: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w, "columns": table.columns}
+        fields: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w, "columns": table.columns}
         if selection.kind == "matrix" and table.rows is None:
-            parts["rows"] = table.columns  # the names of a header
+            fields["rows"] = table.columns  # the names of a header
     else:
         with opened(path) as file:
             name = matrix_in(file, selection.dataset, path)
             group = file[name].parent
-            parts = read_names_beside(file, group, selection, path)
+            fields = read_names_beside(file, group, selection, path)
             weights = beside(file, group, selection.weights, "w", path)
             if weights is not None:
-                parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
-                check_weights(parts["w"], file[name].shape[0], path)
+                fields["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
+                check_weights(fields["w"], file[name].shape[0], path)
         matrix = StoredMatrix.of(path, name)
-        parts.pop("columns", None)  # of what the distances were made from
+        fields.pop("columns", None)  # of what the distances were made from
     if not all(matrix.shape):
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is empty.")
     if selection.kind == "matrix" and matrix.shape[0] != matrix.shape[1]:
@@ -261,7 +261,7 @@ def read_matrix(path: Path, selection: Selection, least_rows: int = 2, surveyor:
     surveyed = (surveyor or survey)(matrix, path)
     if isinstance(matrix, StoredMatrix):
         matrix = replace(matrix, compared=True)
-    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=surveyed, **parts)
+    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=surveyed, **fields)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which parts of a file are asked for: names of datasets (HDF5, npz) or of columns (csv, parquet)."""
+    """What of a file is asked for: names of datasets (HDF5, npz) or of columns (csv, parquet)."""
 
     dataset: str = "X"
     weights: str | None = None

@@ -23,7 +23,7 @@ from tests.conftest import blobs, signatures
 
 
 class InMemory:
-    """A matrix that `examine` can read."""
+    """A matrix that `properties_of` can read."""
 
     rounding = 1e-15
 

@@ -100,8 +100,8 @@ class Ascents(NamedTuple):
 
     def take(self, which: np.ndarray) -> Ascents:
         """Some of the ascents by themselves, none of them in a Newton finish, to send away: `plain` stays here."""
-        parts = {name: values[which] for name, values in self._asdict().items() if name != "plain"}
-        return Ascents(**parts, plain=self.plain[:0])
+        state = {name: values[which] for name, values in self._asdict().items() if name != "plain"}
+        return Ascents(**state, plain=self.plain[:0])
 
     def put(self, which: np.ndarray, others: Ascents) -> None:
         """Take over the state of some ascents that were sent away."""

@@ -41,7 +41,7 @@ MOST_PRODUCTS = 16_777_216
 LEFT_OUT = 23.0
 """Kernels are left out where they add less than e^-LEFT_OUT of the density."""
 NEGLIGIBLE = 1e-14
-"""Part of the density below which a kernel does not matter to its curvature."""
+"""Share of the density below which a kernel does not matter to its curvature."""
 
 
 @dataclass(frozen=True)

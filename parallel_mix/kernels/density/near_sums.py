@@ -156,7 +156,7 @@ def covariance_of(room: NearKernels, count: int, sums: Array, total: float, cova
     three sums. Beyond the last row or column stands the last one again.
     """
     d = len(covariance)
-    part = np.zeros_like(covariance)
+    block_sums = np.zeros_like(covariance)
     covariance[:] = 0.0
     one, two = np.empty(KERNELS_AT_ONCE), np.empty(KERNELS_AT_ONCE)
     for begin in range(0, count, KERNELS_AT_ONCE):
@@ -178,9 +178,9 @@ def covariance_of(room: NearKernels, count: int, sums: Array, total: float, cova
                     bu += two[j] * u[j]
                     bv += two[j] * v[j]
                     bw += two[j] * w[j]
-                part[a, b], part[a, next_b], part[a, last_b] = au, av, aw
-                part[also, b], part[also, next_b], part[also, last_b] = bu, bv, bw
-        covariance += part
+                block_sums[a, b], block_sums[a, next_b], block_sums[a, last_b] = au, av, aw
+                block_sums[also, b], block_sums[also, next_b], block_sums[also, last_b] = bu, bv, bw
+        covariance += block_sums
     for a in range(d):
         for b in range(a + 1):
             covariance[a, b] = covariance[b, a] = covariance[a, b] / total - sums[a] * sums[b]

@@ -212,7 +212,7 @@ def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
 
 @compiled
 def judge_block(near: Array, across: Array, w: Array, steps: float, out: Ints) -> None:
-    """What some points (a block) say of some candidates: their part of all the sums that decide an exchange.
+    """Write what a block of points adds to all the sums that decide on exchanges with some candidates.
 
     `near` (b, k) are distances to the medoids, `across` (c, b) those to the candidates; `out` is their loss, the k
     removals, the c gains and the c times k changes, and adds up over the blocks; k is 2 or more.

@@ -29,8 +29,8 @@ class ClassProbabilities:
 
     def rows(self, X: Array) -> Array:
         """The probabilities of each row, attribute after attribute."""
-        parts = []
+        probabilities = []
         for column, (values, table) in zip(X.T, self.known, strict=True):
             place = np.minimum(np.searchsorted(values, column), len(values) - 1)
-            parts.append(np.where((values[place] == column)[:, None], table[place], self.prior))
-        return np.concatenate(parts, axis=1)
+            probabilities.append(np.where((values[place] == column)[:, None], table[place], self.prior))
+        return np.concatenate(probabilities, axis=1)

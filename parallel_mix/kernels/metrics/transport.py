@@ -18,7 +18,7 @@ from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.kernel_sums import Array
 
 OPTIMAL = 1e-13
-"""A reduced cost above minus this part of the largest cost is not negative, at first; at last, of its own parts."""
+"""A reduced cost above minus this share of the largest cost is not negative, at first; at last, of its own terms."""
 ROUNDING = 1e-15
 TOO_LARGE = 1e300
 MOST_PIVOTS = 1_000
@@ -174,9 +174,9 @@ def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
         if enter_i < 0 and fine < nodes:  # costs that are small beside the largest have their say, too
             for i in range(m):
                 for j in range(n):
-                    parts = abs(c[i, j]) + abs(potential[i]) + abs(potential[m + j])
+                    terms = abs(c[i, j]) + abs(potential[i]) + abs(potential[m + j])
                     reduced = c[i, j] - potential[i] - potential[m + j]
-                    if reduced < -OPTIMAL * parts and (enter_i < 0 or reduced < lowest):
+                    if reduced < -OPTIMAL * terms and (enter_i < 0 or reduced < lowest):
                         lowest, enter_i, enter_j = reduced, i, j
             fine += enter_i >= 0
         if enter_i < 0:

@@ -23,7 +23,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 BLOCK = 256
 """Rows and columns of a block whose distances come from one matrix product."""
 CLOSE = 1e-4
-"""Pairs with |a - b|^2 below this part of |a|^2 + |b|^2 are computed again: the product's error is 1e-11 of them."""
+"""Pairs with |a - b|^2 below this share of |a|^2 + |b|^2 are computed again: the product's error is 1e-11 of them."""
 MANY = 8
 """Where more than one pair in so many is close, the distances of all are computed from differences."""
 
@@ -100,15 +100,15 @@ class VectorMetric:
             left = left_factor(new.augmented[some])
             for c in range(columns.start, columns.stop, BLOCK):
                 others = slice(c, min(c + BLOCK, columns.stop))
-                part = D[a - rows.start : some.stop - rows.start, c - columns.start : others.stop - columns.start]
+                block = D[a - rows.start : some.stop - rows.start, c - columns.start : others.stop - columns.start]
                 if own and c < a:
-                    part[...] = self._from_squares(squared_distances(old, others, new, some)).T
+                    block[...] = self._from_squares(squared_distances(old, others, new, some)).T
                     continue
                 S = self._from_squares(squared_distances(new, some, old, others, left))
                 if own and c == a:
                     S = np.triu(S, 1)
                     S += S.T
-                part[...] = S
+                block[...] = S
         return D
 
     def _from_squares(self, S: Array) -> Array:
@@ -136,8 +136,8 @@ def minkowski(A: Array, B: Array, p: float) -> Array:
         odd = np.flatnonzero((tiny > D[i]) | ~np.isfinite(D[i]))
         gaps = np.abs(A[i] - B[odd])
         largest = gaps.max(axis=1, keepdims=True)
-        part = gaps / np.where(largest > 0, largest, 1.0)
-        D[i, odd] = largest[:, 0] * (part**p).sum(axis=1) ** (1.0 / p)
+        relative = gaps / np.where(largest > 0, largest, 1.0)
+        D[i, odd] = largest[:, 0] * (relative**p).sum(axis=1) ** (1.0 / p)
     return D
 
 

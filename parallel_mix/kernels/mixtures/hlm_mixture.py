@@ -121,10 +121,11 @@ class ClusterSums:
     table: Array  # (fields, m): the properties below
 
     @classmethod
-    def joined(cls, parts: list[ClusterSums]) -> ClusterSums:
+    def joined(cls, batches: list[ClusterSums]) -> ClusterSums:
         """The sums of several classes, or batches, one after the other."""
         return cls(
-            np.concatenate([part.classes for part in parts]), np.concatenate([part.table for part in parts], axis=1)
+            np.concatenate([batch.classes for batch in batches]),
+            np.concatenate([batch.table for batch in batches], axis=1),
         )
 
     @property
@@ -230,8 +231,8 @@ def scales(
         if distances[group] < 2:
             b[j] = fallback[classes[j]]
             continue
-        part = counted / (counted + 1.0) if usable[j] else 0.0
-        b[j] = (part * table[2, j] + (1.0 - part) * mean[group]) / s[j]
+        own_share = counted / (counted + 1.0) if usable[j] else 0.0
+        b[j] = (own_share * table[2, j] + (1.0 - own_share) * mean[group]) / s[j]
     return s, b
 
 
@@ -239,8 +240,8 @@ def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
     """Components in a few groups of like shape: their own shapes, by their logarithm, cut where that costs least.
 
     A shape of a few points says little: as b, its equation's side c is drawn to that of all by 1 / (|I_j| + 1). The
-    cost is the weighted sum of squares about the groups' means; components of fewer than `LEAST_TOLD` counted points,
-    and those that are left out, go to the middle group.
+    cost is the weighted sum of squares about the groups' means; components of fewer than `LEAST_DISTANCES` counted
+    points, and those that are left out, go to the middle group.
     """
     used = np.flatnonzero(sums.usable & (sums.points - 1 - sums.zeros >= LEAST_DISTANCES))
     if not len(used):
@@ -299,5 +300,5 @@ def posteriors(log_density: Array, prior: Array) -> Array:
         joint = log_density + np.log(prior)
     top = joint.max(axis=1, keepdims=True)
     some = np.isfinite(top)
-    part = np.exp(joint - np.where(some, top, 0.0))
-    return np.where(some, part / np.maximum(part.sum(axis=1, keepdims=True), 1.0), prior)
+    relative = np.exp(joint - np.where(some, top, 0.0))
+    return np.where(some, relative / np.maximum(relative.sum(axis=1, keepdims=True), 1.0), prior)

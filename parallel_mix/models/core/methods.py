@@ -42,10 +42,10 @@ class Method:
         return imported_class(self.where)(**self.fixed)
 
 
-def method_of(name: str, title: str, where: str, takes: str = "similarities", **parts: Any) -> Method:
-    """A classifier of ours: of `parts` the tuples are its grid, and single values its fixed parameters."""
-    grid = {key: value for key, value in parts.items() if isinstance(value, tuple)}
-    fixed = {key: value for key, value in parts.items() if key not in grid}
+def method_of(name: str, title: str, where: str, takes: str = "similarities", **parameters: Any) -> Method:
+    """A classifier of ours: of `parameters` the tuples are its grid, and single values its fixed parameters."""
+    grid = {key: value for key, value in parameters.items() if isinstance(value, tuple)}
+    fixed = {key: value for key, value in parameters.items() if key not in grid}
     return Method(name, where, fixed, grid, takes, title)
 
 

@@ -47,7 +47,7 @@ class Properties:
     diagonal: float | None = None  # largest magnitude on it, where the matrix is square
     asymmetry: float | None = None  # largest difference of D and its transpose, over the largest entry
     sampled: int = 0  # rows of the sample
-    violations: float | None = None  # part of the sampled triples that break the triangle inequality
+    violations: float | None = None  # share of the sampled triples that break the triangle inequality
     negative_eigenfraction: float | None = None
 
     def lines(self) -> list[str]:
@@ -125,7 +125,7 @@ def sample_of(n: int, random: np.random.Generator) -> np.ndarray:
 
 
 def triangle_violations(D: Array, random: np.random.Generator, rounding: float) -> float:
-    """The part of random triples with d(i, k) > d(i, j) + d(j, k), roundings apart."""
+    """The share of random triples with d(i, k) > d(i, j) + d(j, k), roundings apart."""
     i, j, k = random.integers(0, len(D), (3, TRIPLES))
     return float(np.mean(D[i, k] > (D[i, j] + D[j, k]) * (1.0 + rounding)))
 

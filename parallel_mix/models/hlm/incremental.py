@@ -72,7 +72,7 @@ class Past:
     def extended(self, to_past: Array, among: Array, y: Ints) -> Past:
         """These rows and a batch of new ones, of classes y, which belong to no component (-1) yet."""
         kind, distances = np.result_type(among, *self.D), []
-        to_past, among = (np.ascontiguousarray(part, dtype=kind) for part in (to_past, among))
+        to_past, among = (np.ascontiguousarray(some, dtype=kind) for some in (to_past, among))
         for number in range(max(len(self.D), int(y.max()) + 1)):
             D = self.D[number].astype(kind, copy=False) if number < len(self.D) else np.empty((0, 0), dtype=kind)
             distances.append(

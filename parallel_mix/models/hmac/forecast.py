@@ -2,7 +2,7 @@
 
 Work is counted in pairs of a point and a kernel, as they are summed over. What a level costs is its number of starts,
 the modes of the level below, times the steps of an ascent, times the kernels near enough to matter. All three can be
-estimated from a few rows: by the part that a row's own kernel has in the density there (where that is near 1 the
+estimated from a few rows: by the share that a row's own kernel has in the density there (where that is near 1 the
 row is a mode by itself), by the trace of J (where it is small one step is enough), and by counting. Ascents go in
 blocks of neighbours, and sum over what is near any of them: the wider a block, the less is left out. What has been
 measured corrects all that.
@@ -24,7 +24,7 @@ ROWS, KERNELS = 64, 1_024
 """Rows whose ascents are estimated, and kernels from which the densities at these rows are estimated."""
 
 MERGING = 6
-"""The number of modes per row is about this power of the part that a row's own kernel has in its density."""
+"""The number of modes per row is about this power of the share that a row's own kernel has in its density."""
 
 STEPS = 25.0
 """Work of the steps of an ascent to a mode that it shares with others, in plain steps."""
@@ -36,7 +36,7 @@ STILL_MOVING = 1.5
 """How much work an ascent that still moves when its block comes back has ahead, over the work that it has done."""
 
 DOUBT = 0.2
-"""The part of the whole forecast that measured work must come to, for it to count as much as the forecast."""
+"""The share of the whole forecast that measured work must come to, for it to count as much as the forecast."""
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ class Level:
         return replace(self, modes=frame.outward(self.modes), log_density=self.log_density - self._constant(frame))
 
     @classmethod
-    def inward(cls, frame: Frame, **parts: Any) -> Level:
-        """A level from its parts in the coordinates of the data."""
-        level = cls(**{**parts, "modes": frame.inward(parts["modes"])})
+    def inward(cls, frame: Frame, **values: Any) -> Level:
+        """A level from the values of its fields in the coordinates of the data."""
+        level = cls(**{**values, "modes": frame.inward(values["modes"])})
         level.log_density = level.log_density + level._constant(frame)
         return level
 

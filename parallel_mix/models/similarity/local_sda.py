@@ -239,8 +239,8 @@ class LocalSDAClassifier(PairwiseClassifier):
         with np.errstate(divide="ignore"):
             if self.estimate == "marginal":
                 return np.asarray(np.log((1.0 - zeta) * plain + zeta * average).sum(axis=2))
-            parts = np.log(plain).sum(axis=2) + np.log(1.0 - zeta), np.log(average).sum(axis=2) + np.log(zeta)
-            return np.asarray(np.logaddexp(*parts))
+            terms = np.log(plain).sum(axis=2) + np.log(1.0 - zeta), np.log(average).sum(axis=2) + np.log(zeta)
+            return np.asarray(np.logaddexp(*terms))
 
     def _posteriors(self, log_joint: np.ndarray, absent: np.ndarray) -> np.ndarray:
         scores = np.where(absent, -np.inf, log_joint + self.log_prior_)
