@@ -33,7 +33,7 @@ class Tasks(Protocol):
 
 
 class Recipe(Protocol):
-    """How a worker makes the shared context by itself, when it joins and each time it is replaced."""
+    """The way a worker makes the context by itself, when it joins and each time it is replaced."""
 
     def load(self) -> Any:
         """The context, made by the worker that calls this."""
@@ -84,7 +84,7 @@ class Backend(ABC):
         """The results that have come in since the last call, none perhaps; it waits a tenth of a second at most."""
 
     def usage(self) -> list[Usage]:
-        """What each worker did until now: tasks, seconds, bytes."""
+        """The usage of each worker until now: tasks, seconds, bytes."""
         return []
 
     @property

@@ -276,7 +276,7 @@ class DaskBackend(Backend):
             self.client.cancel(futures, force=True)
 
     def usage(self) -> list[Usage]:
-        """What each worker did until now."""
+        """The usage of each worker until now."""
         return in_all(self._before, [self._usage[worker] for worker in sorted(self._usage)])
 
     def close(self) -> None:

@@ -162,7 +162,7 @@ class MpiBackend(Backend):
             )
 
     def usage(self) -> list[Usage]:
-        """What each rank did until now."""
+        """The usage of each rank until now."""
         hosts = self._hosts if len(self._hosts) == self.ranks else ["?"] * self.ranks
         idle = {rank: Usage(f"rank {rank}", hosts[rank], self.threads) for rank in range(self.ranks)}
         usages = {**idle, **self._usage, 0: self._local.meter.read()}

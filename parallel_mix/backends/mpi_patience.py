@@ -1,4 +1,4 @@
-"""How a rank waits: polls with growing pauses, so that a signal is seen at once and an idle rank costs no core."""
+"""Waiting for messages: polls with growing pauses, so that a signal is seen at once and an idle rank costs no core."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def sharpen_timers() -> None:
 
 
 class Patience:
-    """How long to wait from one look for messages to the next.
+    """The pauses of a rank that waits, from one look for messages to the next.
 
-    It is a part of the time waited so far, so that short waits end promptly; at first, while nothing is computed here,
-    it is nothing. Every look takes the interpreter lock from the compute threads; while they run there are few of them,
-    and a result of theirs ends the wait by itself.
+    A pause is a part of the time waited so far, so that short waits end promptly; at first, while nothing is computed
+    here, there is none. Every look takes the interpreter lock from the compute threads; while they run there are few of
+    them, and a result of theirs ends the wait by itself.
     """
 
     def __init__(self) -> None:

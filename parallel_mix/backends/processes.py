@@ -100,7 +100,7 @@ class ComputeProcesses:
         return finished
 
     def usage(self) -> list[Usage]:
-        """What each process did until its last task was done."""
+        """The usage of each process until its last task was done."""
         host = socket.gethostname()
         return [self._usage.get(number, Usage(f"process {number}", host)) for number in range(self.count)]
 

@@ -52,7 +52,7 @@ class SerialBackend(Backend):
         return self._running().results(timeout=0.1)
 
     def usage(self) -> list[Usage]:
-        """What each thread or process did until now, those of earlier pools included."""
+        """The usage of each thread or process until now, that of earlier pools included."""
         return in_all(self._before, self._pool.usage() if self._pool else [])
 
     def close(self) -> None:

@@ -114,7 +114,7 @@ class ComputeThreads:
         return finished
 
     def usage(self) -> list[Usage]:
-        """What all threads together did until now."""
+        """The usage of all threads together until now."""
         return [self.meter.read()]
 
     def close(self) -> None:

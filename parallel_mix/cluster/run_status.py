@@ -1,4 +1,4 @@
-"""How far runs are, by their status files and the queue; an HDF5 file in use is never read."""
+"""The status of runs, by their status files and the queue; an HDF5 file in use is never read."""
 
 from __future__ import annotations
 

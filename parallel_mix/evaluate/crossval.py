@@ -42,7 +42,7 @@ class ClassifierResults:
     predicted: Ints  # (partitions, test rows) numbers of classes; -1
     errors: np.ndarray  # (partitions) of the test rows
     seconds: np.ndarray  # (partitions) of all fits
-    fits: np.ndarray  # (partitions) seconds of the refit and its predictions alone
+    fits: np.ndarray  # (partitions) seconds of the refit and its predictions
     failures: dict[tuple[int, int], str] = field(default_factory=dict)  # (partition, fold): traceback
 
     @classmethod

@@ -15,7 +15,7 @@ WHOLE = -1
 
 @dataclass(frozen=True)
 class Protocol:
-    """How classifiers are compared (Qiao & Li, 5.1): partitions, the share of test rows, folds of the others."""
+    """The way classifiers are compared (Qiao & Li, 5.1): partitions, the share of test rows, folds of the others."""
 
     partitions: int = 20
     test: float = 0.2

@@ -1,4 +1,4 @@
-"""What all figures share: size, fonts, saving as PNG and SVG."""
+"""The base of all figures: size, fonts, saving as PNG and SVG."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ LEAST_BYTES = 65_536
 
 
 class Grid(NamedTuple):
-    """Where a matrix lies in a file, and how it is cut into pieces, some rows high and some bytes wide."""
+    """The place of a matrix in a file, and the pieces that it is cut into, some rows high and some bytes wide."""
 
     start: int  # its first byte
     rows: int
@@ -66,7 +66,7 @@ class Grid(NamedTuple):
         return -(-self.rows // self.piece_rows)
 
     def sums_of(self, values: np.ndarray, first_byte: int) -> list[int]:
-        """What a tile adds to the checksums of its rows; `first_byte` is where in its rows the tile begins."""
+        """The numbers that a tile adds to the checksums of its rows; it begins at `first_byte` of these rows."""
         raw = np.ascontiguousarray(values).view(np.uint8)
         wide, high, sum_of = self.piece_bytes, self.piece_rows, xxhash.xxh3_64_intdigest
         if raw.shape[1] <= wide:

@@ -99,7 +99,7 @@ class Ascents(NamedTuple):
         return cls(*[state[f"ascents/{name}"] for name in cls._fields])
 
     def take(self, which: np.ndarray) -> Ascents:
-        """Some of the ascents by themselves, none of them in a Newton finish, to send away: `plain` stays here."""
+        """The state of some of the ascents, none of them in a Newton finish, to be sent away; `plain` stays here."""
         state = {name: values[which] for name, values in self._asdict().items() if name != "plain"}
         return Ascents(**state, plain=self.plain[:0])
 

@@ -79,7 +79,7 @@ class ScaledKernels:
         return products
 
     def only(self, which: np.ndarray) -> ScaledKernels:
-        """Some of the kernels."""
+        """The kernels of these numbers alone."""
         single = None if self.single is None else self.single[which]
         return ScaledKernels(self.table[which], single, self.log_weights[which], self.direct)
 
@@ -139,7 +139,7 @@ def unpack_moments(sums: Array, d: int) -> Array:
 
 
 def _lost(sums: Array, d: int) -> np.ndarray:
-    """Rows whose sums overflowed or vanished."""
+    """The numbers of the rows whose sums overflowed or vanished."""
     total = sums[:, d]
     return np.flatnonzero(~(np.isfinite(sums[:, : d + 2]).all(axis=1) & (total > 0.0)))
 

@@ -1,4 +1,4 @@
-"""Points cut into groups of points that lie near each other."""
+"""Groups of points that lie near each other."""
 
 from __future__ import annotations
 

@@ -70,7 +70,10 @@ def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: 
 
 @compiled(inline="always")
 def judge_all(n: int, row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
-    """What a candidate (a row) brings: to all exchanges alike (returned), to each (`change`); `part` is room."""
+    """Return what a candidate (a row) brings to all exchanges alike; add what it brings to each to `change`.
+
+    `part` is room for a number for each point.
+    """
     gain = np.int64(0)
     for i in range(len(first)):
         q, a = row[i], q1[i]

@@ -109,7 +109,7 @@ def weigh(near: Array, w: Array, steps: float, first: Ints, second: Ints, d1: Ar
 
 @compiled
 def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, change: Ints) -> Any:
-    """What a candidate at these distances brings: to all exchanges alike (returned), and to each (`change`)."""
+    """Return what a candidate at these distances brings to all exchanges alike; add its effect on each to `change`."""
     gain = np.int64(0)
     for i in range(len(row)):
         if row[i] < d2[i]:

@@ -37,7 +37,7 @@ METRICS = BY_PRODUCT + BY_SCIPY
 
 @dataclass(frozen=True)
 class Vectors:
-    """Rows ready to be compared."""
+    """Rows that have been made ready to be compared."""
 
     given: np.ndarray
     augmented: Array  # [b, 1, |b|^2], b centred; empty for metrics without a product

@@ -78,7 +78,7 @@ def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, 
 def cluster_classes(
     D: Array, w: Array, order: Ints, ends: Ints, numbers: Array, counts: Ints
 ) -> tuple[Array, Ints, Array]:
-    """Of classes, each some rows of D (`order`, from one of `ends` to the next), the clusterings into some `counts`.
+    """Cluster classes into each of some `counts`; a class has the rows `order` of D from one of `ends` to the next.
 
     Starts are drawn by each class's `numbers`. Returned are columns as `as_clusters` has them, where each class's
     begin and end, and each class's mean squared distance.

@@ -49,7 +49,7 @@ def solve_shape(c: float) -> float:
 
 
 def _side(s: float) -> tuple[float, float]:
-    """log s - psi(s), and its derivative by log s."""
+    """The left side log s - psi(s) of the equation, and its derivative by log s."""
     if s > ASYMPTOTIC:
         return 0.5 / s + 1.0 / (12.0 * s * s), -0.5 / s - 1.0 / (6.0 * s * s)
     return math.log(s) - float(digamma(s)), 1.0 - s * float(zeta(2.0, s))  # of 2: the trigamma function

@@ -145,7 +145,7 @@ class ClusterSums:
 
     @property
     def spreads(self) -> Array:
-        """- sum w log(u / mean) over the squared distances u of each cluster."""
+        """The spread - sum w log(u / mean) of the squared distances u of each cluster."""
         return np.asarray(self.table[3])
 
     @property
@@ -196,7 +196,7 @@ def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: 
 
 @compiled
 def pooled(table: Array, usable: np.ndarray, group_of: np.ndarray, groups: int) -> Array:
-    """Of the usable clusters of each group: distances that are not zero, the side c of the shape's equation, mean u."""
+    """For each group's usable clusters: distances that are not zero, the side c of the shape's equation, the mean u."""
     sums = np.zeros((3, groups))
     n = np.zeros(groups)
     for j in range(len(group_of)):
@@ -284,7 +284,7 @@ def kernel_parameters(u: Array, w: Array, fallback: float, shape: float | None =
 
 
 def log_densities(squares: Array, b: Array, s: Array, log_weights: Array, classes: np.ndarray, count: int) -> Array:
-    """log phi(z | class) for rows of squared distances to all components; (n, classes)."""
+    """The log density log phi(z | class) of each class (columns), for rows of squared distances to all components."""
     terms = log_weights - s * np.log(np.pi * b) - squares / b
     densities = np.full((len(squares), count), -np.inf)
     for k in range(count):

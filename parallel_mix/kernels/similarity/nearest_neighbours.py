@@ -14,7 +14,7 @@ Ints = np.ndarray
 
 @compiled
 def most_similar(S: Array, k: int) -> Ints:
-    """Columns of the k largest entries of each row, by falling entry, of equals the lowest column first."""
+    """The columns of the k largest entries of each row, by falling entry, of equal ones the lowest column first."""
     m, n = S.shape
     k = max(min(k, n), 1)
     columns = np.zeros((m, k), np.int64)

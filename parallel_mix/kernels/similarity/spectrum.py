@@ -15,7 +15,7 @@ CHANGES = ("clip", "flip", "shift")
 
 
 def symmetric_part(S: Array) -> Array:
-    """(S + S') / 2 of a matrix, or of each of a stack."""
+    """The symmetric part (S + S') / 2 of a matrix, or of each of a stack."""
     return (S + np.swapaxes(S, -1, -2)) / 2.0
 
 

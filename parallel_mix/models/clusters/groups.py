@@ -1,4 +1,4 @@
-"""Points of which all distances to each other are known: their medoids from some starts, and their clusters."""
+"""Groups of points of which all distances are known: their medoids from some starts, and their clusters."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Shards:
 
 
 def judge_some(shards: Shards, number: int, medoids: Ints, candidates: tuple[int, int]) -> Ints:
-    """What one block of rows adds to the judgement of candidates a..b: whole numbers, laid out as by `judge_block`."""
+    """The sums that one block of rows adds for candidates a..b: whole numbers, laid out as by `judge_block`."""
     D = shards.block(number)
     k, c = len(medoids), candidates[1] - candidates[0]
     out = np.empty(1 + k + c + c * k, dtype=np.int64)

@@ -78,7 +78,7 @@ def add_statistics(one: Arrays, other: Arrays) -> Arrays:
 
 
 class EmLoop:
-    """One fit: its parameters so far, how the likelihood rose, and how to go on from a checkpoint."""
+    """The state of one fit: its parameters so far, how the likelihood rose, and how to go on from a checkpoint."""
 
     def __init__(self, model: Model, parameters: Arrays, tolerance: float, most_iterations: int) -> None:
         self.model, self.parameters = model, parameters

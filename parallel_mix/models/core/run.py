@@ -1,4 +1,4 @@
-"""How a fit speaks with the outside while it runs: how far it is, and what would let it go on after a kill."""
+"""The outside as a fit sees it: where it says how far it is, and keeps what lets it go on after a kill."""
 
 from __future__ import annotations
 

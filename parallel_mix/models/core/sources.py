@@ -1,4 +1,4 @@
-"""What a model asks of data: rows of numbers, or a square matrix, in memory or in a file that every worker opens.
+"""The data that models read: rows of numbers, or a square matrix, in memory or in a file that every worker opens.
 
 The readers of files are in `store`.
 """
@@ -33,7 +33,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class HeldRows:
-    """Rows of an array in memory; it travels to the workers by value."""
+    """A source of rows that are an array in memory; they travel to the workers by value."""
 
     X: Array
     w: Array | None = None
@@ -62,7 +62,7 @@ def blocks_of_rows(source: RowSource) -> Iterator[Array]:
 
 @dataclass(frozen=True)
 class HeldHere:
-    """Rows in the memory of this process, which other processes read for themselves from where they are stored."""
+    """A source of rows in the memory of this process; other processes read them from where they are stored."""
 
     held: HeldRows
     stored: RowSource
@@ -81,7 +81,7 @@ class HeldHere:
         return self.held.weights()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another process travels where the rows are stored, not the rows."""
+        """Send to another process where the rows are stored, instead of the rows."""
         return as_it_is, (self.stored,)
 
 

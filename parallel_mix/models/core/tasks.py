@@ -1,8 +1,8 @@
-"""A map over tasks that goes on where an earlier run of it was killed.
+"""A map over tasks that goes on where an earlier attempt was killed.
 
-What came of the tasks is kept in arrays with names, which go into the checkpoint together with which tasks are done.
+The results of the tasks are kept in arrays with names, which go into the checkpoint together with which tasks are done.
 A family says how a result is kept (`keep`) and which arrays these are (`arrays`); the loop, the failures' numbers, a
-single task run alone and the progress are here.
+single task run by itself and the progress are here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORTH = 1e6
 
 @dataclass(frozen=True)
 class Chosen:
-    """Some of many tasks, by their numbers."""
+    """Some of many tasks, chosen by their numbers."""
 
     tasks: Tasks
     numbers: list[int]
@@ -51,7 +51,7 @@ class ResumableMap(ABC):
 
     @abstractmethod
     def arrays(self) -> Arrays:
-        """All that was kept, as arrays with names."""
+        """All results that were kept, as arrays with names."""
 
     def state(self) -> State:
         """What a checkpoint keeps: which tasks are done, and their results; enough to go on from."""

@@ -1,4 +1,4 @@
-"""What scikit-learn estimators on precomputed distances share: rows of D are points, columns the points of `fit`."""
+"""The base of scikit-learn estimators on precomputed distances: rows of D are points, columns the points of `fit`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OnDistances(BaseEstimator):  # type: ignore[misc]
         return w
 
     def on_backend(self, work: Any) -> Any:
-        """What `work(backend)` returns, on the estimator's backend or, without one, on all cores of this machine."""
+        """The result of `work(backend)`, on the estimator's backend or, without one, on all cores of this machine."""
         if self.backend is not None:
             return work(self.backend)
         with SerialBackend() as backend:

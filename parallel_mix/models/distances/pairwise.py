@@ -104,7 +104,7 @@ def is_writable(out: Any) -> bool:
 
 
 def input_kind(metric: str | Function) -> str:
-    """What a metric compares: "numbers", "categories", "signatures", "texts", or "matrix" where it converts one."""
+    """The kind of things that a metric compares: numbers, categories, signatures, texts; or matrix, which it converts."""
     if metric in (SIMILARITY + "bound", SIMILARITY + "inverse"):
         return "matrix"
     if callable(metric) or ":" in metric:
@@ -144,7 +144,7 @@ def signatures_of(values: Any, weights: Any, offsets: Any, what: str) -> Signatu
 
 
 def by_class(X: np.ndarray, y: Any, Y: np.ndarray | None) -> tuple[Array, Array | None]:
-    """Rows of categories as vdm compares them: as probabilities of the classes of the (old) rows X."""
+    """Rows of categories as vdm compares them: by the probabilities of the classes, learnt from the (old) rows X."""
     if y is None:
         raise InputError("vdm needs the known classes of the (old) rows: name them with --labels, in Python with y=.")
     check_alike(X, Y)

@@ -1,4 +1,4 @@
-"""How a matrix of distances is cut into tiles: by what a pair costs."""
+"""The layout of a matrix of distances: the tiles that it is cut into, by the seconds that a pair costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BRIEF, LONG = 0.005, 0.25
 
 @dataclass(frozen=True)
 class Layout:
-    """How a matrix is cut into tiles."""
+    """The size of the tiles that a matrix is cut into."""
 
     height: int
     width: int

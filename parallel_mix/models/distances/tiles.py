@@ -87,7 +87,7 @@ Sums = tuple[int, np.ndarray]
 
 
 class Sink(Protocol):
-    """Where workers put their tiles."""
+    """The place that workers put their tiles in."""
 
     def put(self, row: int, column: int, values: np.ndarray, layout: Layout) -> Sums | None:
         """Keep a tile whose first entry is at (row, column).
@@ -110,12 +110,12 @@ class PairsRecipe:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows (new things) and columns (old things) of the matrix."""
+        """How many rows (new things) and columns (old things) the matrix has."""
         return len(self.new or self.old), len(self.old)
 
     @property
     def symmetric(self) -> bool:
-        """True where one half of the matrix is the other's mirror image."""
+        """Whether one half of the matrix is the other's mirror image."""
         return self.new is None and self.metric.symmetric
 
     def load(self) -> Pairs:

@@ -130,8 +130,8 @@ def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> lis
 
 
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
-    """What a model needs of a class: its `rows`, the `clusters` (`as_clusters`) of its clusterings, `w` and `nearest`
-    for Kernel HLM (`to_nearest`), and the mean squared distance `spare`.
+    """The results of a part: its `rows`, the `clusters` (`as_clusters`) of its clusterings, `w` and `nearest` for
+    Kernel HLM (`to_nearest`), and the mean squared distance `spare`.
     """
     rows = data.rows(part)
     if not len(rows):

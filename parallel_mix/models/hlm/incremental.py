@@ -47,7 +47,7 @@ def joined_models(old: HlmModel, batch: Components, settings: HlmSettings) -> Hl
 
 @dataclass(frozen=True)
 class Past:
-    """Rows that a model keeps, the component that each belongs to, and the distances within each class.
+    """The rows that a model keeps: the component that each belongs to, and the distances within each class.
 
     Where rows were dropped the others of their component stand for them, too: that is their mass.
     """
@@ -83,7 +83,7 @@ class Past:
         return Past(tuple(distances), np.concatenate([self.y, y]), component, mass)
 
     def only(self, kept: Ints) -> Past:
-        """Some of the rows, in rising order."""
+        """The past of some of the rows, whose numbers rise."""
         if len(kept) == len(self.y):
             return self
         is_kept = np.zeros(len(self.y), dtype=bool)

@@ -68,11 +68,11 @@ class HlmModel(Components):
     estimated: Array  # s as estimated
 
     def log_densities(self, squares: Array) -> Array:
-        """log phi(z | class) from squared distances to the components."""
+        """The log density log phi(z | class) of each class (columns), from squared distances to the components."""
         return log_densities(squares, self.b, self.s, np.log(self.weights), self.classes, len(self.prior))
 
     def posteriors(self, D: Array) -> Array:
-        """p(class | z) from distances to the components."""
+        """The posterior p(class | z) of each class (columns), from distances to the components."""
         return posteriors(self.log_densities(np.asarray(D, dtype=np.float64) ** 2), self.prior)
 
 

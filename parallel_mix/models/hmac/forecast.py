@@ -1,4 +1,4 @@
-"""How much work the levels of a clustering will be, before they are done.
+"""A forecast of how much work the levels of a clustering will be.
 
 Work is counted in pairs of a point and a kernel, as they are summed over. What a level costs is its number of starts,
 the modes of the level below, times the steps of an ascent, times the kernels near enough to matter. All three can be

@@ -35,7 +35,7 @@ def fit_hmac(
 
 
 class _Fit:
-    """One fit: the finished levels, the ascents of the present one, and how to save and restore both."""
+    """The state of one fit: finished levels, the ascents of the present one, and how to save and restore both."""
 
     def __init__(self, source: RowSource, settings: HmacSettings, backend: Backend, run: Run, frame: Frame) -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""From ends of ascents to numbered clusters, the tree between levels, and the level to show first."""
+"""Levels of a clustering: the order of their clusters, the tree between them, and the level to show first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Level:
         return level
 
     def _constant(self, frame: Frame) -> float:
-        """What a log sum of kernels has to lose to be a log density in the coordinates of the data."""
+        """The number to subtract from a log sum of kernels for the log density in the coordinates of the data."""
         d = self.modes.shape[1]
         return float(0.5 * d * (np.log(2 * np.pi) + 2 * np.log(self.bandwidth)) + np.log(frame.scale).sum())
 

@@ -21,12 +21,12 @@ class Frame:
     spread: float  # the largest standard deviation of a column (n - 1) in these coordinates
 
     def inward(self, X: Array) -> Array:
-        """Points in the coordinates of the analysis, of points in those of the data."""
+        """Convert points from the coordinates of the data to those of the analysis."""
         result: Array = (X - self.centre) / self.scale
         return result
 
     def outward(self, Z: Array) -> Array:
-        """Points in the coordinates of the data, of points in those of the analysis."""
+        """Convert points from the coordinates of the analysis to those of the data."""
         result: Array = Z * self.scale + self.centre
         return result
 

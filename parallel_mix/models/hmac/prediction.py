@@ -27,7 +27,7 @@ FARTHEST = 1e13
 def predict_hmac(
     result: HmacResult, source: RowSource, X: Array, level: int, backend: Backend, run: Run | None = None
 ) -> np.ndarray:
-    """Labels of the rows of X at a level; -1 for a mode to which no training point climbed.
+    """The labels of the rows of X at a level; -1 for a mode to which no training point climbed.
 
     In a nested result a point goes the way a training point went: it climbs at the smallest bandwidth first, and from
     the mode it meets it follows the tree; so a training point gets its own label again, but for those on a boundary.

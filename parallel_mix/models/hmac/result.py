@@ -71,7 +71,7 @@ def _listed(sigma: Array) -> str:
 
 @dataclass
 class HmacResult:
-    """All levels of a fit, in the coordinates of the analysis (`frame`)."""
+    """The result of a fit: all its levels, in the coordinates of the analysis (`frame`)."""
 
     settings: HmacSettings
     frame: Frame

@@ -1,4 +1,4 @@
-"""What classifiers on similarities (or distances) have in common, as scikit-learn estimators.
+"""The base of all classifiers on similarities (or distances), as scikit-learn estimators.
 
 Rows of the input are points, columns the points of `fit`; `fit` takes the square matrix of these. A classifier names in
 `served` the parameters of which one fit serves many values: `predict_settings` predicts for all of them, so that

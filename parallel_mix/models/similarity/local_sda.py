@@ -131,7 +131,7 @@ class LocalSDAClassifier(PairwiseClassifier):
         return np.asarray(self._probabilities(S, self._neighbourhoods(S, self.n_neighbors), [self._with({})])[0])
 
     def is_degenerate(self, S: Any) -> np.ndarray:
-        """Rows for which the fallback decides."""
+        """For which rows the fallback decides."""
         check_is_fitted(self)
         S = validate_data(self, S, dtype=np.float64, reset=False)
         return self._degenerate(self._neighbourhoods(S, self.n_neighbors)) & (self.estimate == "exponential")
