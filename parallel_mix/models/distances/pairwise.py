@@ -104,7 +104,7 @@ def is_writable(out: Any) -> bool:
 
 
 def input_kind(metric: str | Function) -> str:
-    """The kind of things that a metric compares: numbers, categories, signatures or texts; matrix if it converts one."""
+    """The kind of things that a metric compares: numbers, categories, signatures, texts; matrix if it converts one."""
     if metric in (SIMILARITY + "bound", SIMILARITY + "inverse"):
         return "matrix"
     if callable(metric) or ":" in metric:
