@@ -22,9 +22,9 @@ from scipy.spatial.distance import cdist
 from parallel_mix import Protocol, crossval
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.evaluate.data import RowsData, RowsRecipe, similarities_of
+from parallel_mix.evaluate.fold_tasks import predictions
 from parallel_mix.evaluate.methods import known_methods
 from parallel_mix.evaluate.partitions import WHOLE, partition_of
-from parallel_mix.evaluate.units import predictions
 
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

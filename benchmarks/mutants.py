@@ -365,8 +365,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="settings-out-of-order",
         file="parallel_mix/models/similarity/neighbour_classifiers.py",
-        old="found[order] = votes(",
-        new="found[:] = votes(",
+        old="numbers[order] = votes(",
+        new="numbers[:] = votes(",
         why="Numbers of neighbours that are not given in rising order get each other's classes.",
         tests=(
             "tests/models/test_similarity_classifiers.py",

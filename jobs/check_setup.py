@@ -27,7 +27,7 @@ def run(options: Options) -> None:
     from parallel_mix.backends.mpi import MpiBackend
     from parallel_mix.backends.mpi_launch import launched_by_mpi
     from parallel_mix.cli import speaks
-    from parallel_mix.cluster.doctor import examine, examine_ranks
+    from parallel_mix.cluster.doctor import findings_of_process, findings_of_ranks
     from parallel_mix.errors import ParallelMixError
     from parallel_mix.runs.rank_checks import refuse_lone_copies
 
@@ -46,7 +46,9 @@ def run(options: Options) -> None:
                 f"MPI does not start: {error}. Run `parallel-mix doctor` without a launcher."
             ) from None
     findings = []
-    for finding in chain(examine_ranks(backend) if backend else [], examine(options.folder) if speaks() else []):
+    for finding in chain(
+        findings_of_ranks(backend) if backend else [], findings_of_process(options.folder) if speaks() else []
+    ):
         findings.append(finding)
         print(finding, flush=True)
     if backend:

@@ -166,7 +166,7 @@ class TableOptions:
     drop: tuple[str, ...] | None = option(None, "all columns but these", read=names, metavar="A,B,C..E")
 
     def selection(self, kind: str = "numbers") -> Selection:
-        """The same as readers of tables know it."""
+        """These options in the form that readers of tables take; `kind` is that of the things in the file."""
         from parallel_mix.store.tables import Selection
 
         weights = getattr(self, "weights", None)

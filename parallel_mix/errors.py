@@ -55,7 +55,7 @@ class Finished(ParallelMixError):
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception of a task, as a value that travels from the worker to the master."""
+    """An exception of a task, as a value that travels from the worker to rank 0."""
 
     task: int
     host: str

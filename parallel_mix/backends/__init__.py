@@ -1,1 +1,1 @@
-"""Where a computation runs: serial, MPI or Dask; the only place that imports mpi4py or dask."""
+"""Backends, which run computations: serial, MPI or Dask; the only place that imports mpi4py or dask."""

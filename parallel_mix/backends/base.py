@@ -1,4 +1,4 @@
-"""What a scheduler offers to a model: `share`, `map` and `map_reduce`, and nothing else.
+"""The interface of all backends: `share`, `map` and `map_reduce`, and nothing else.
 
 A kernel is a function `kernel(context, task) -> result` of module level (or a `functools.partial` of one): it travels
 by name to each worker once a call, the context once a run. What a worker computes depends on the task alone, never on
@@ -33,9 +33,10 @@ class Tasks(Protocol):
 
 
 class Recipe(Protocol):
-    """How a worker makes the shared context by itself, when it joins and each time it is replaced."""
+    """The way a worker makes the context by itself, when it joins and each time it is replaced."""
 
-    def load(self) -> Any: ...
+    def load(self) -> Any:
+        """The context, made by the worker that calls this."""
 
 
 class Backend(ABC):
@@ -48,15 +49,15 @@ class Backend(ABC):
     shares_files = True
     """Whether workers see the files that this process writes beside its output."""
     limits_memory = False
-    """Whether a worker is ended that holds too much, a file that is mapped and shared with others included."""
+    """Whether workers that hold too much are ended, where mapped files count, too, that they share with others."""
 
     def __init__(self, stop: StopFlag | None = None) -> None:
         self.stop = stop or StopFlag()
         self.on_wait: Callable[[], None] = lambda: None
         self._first_call: float | None = None
         self._left = 0  # tasks of the present call that nobody has been given
-        self._want: Any = None  # of the task that is being handed out
-        self._holders: dict[Any, Any] = {}  # the worker that had a task last that wanted this
+        self._want: Any = None  # what the task that is being handed out wants at hand
+        self._holders: dict[Any, Any] = {}  # by want, the worker that had a task of that want last
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A clone of an estimator runs where the estimator does."""
@@ -80,19 +81,19 @@ class Backend(ABC):
 
     @abstractmethod
     def _wait(self) -> list[tuple[int, Any]]:
-        """Results that have come in; returns at least every tenth of a second, empty-handed if need be."""
+        """The results that have come in since the last call, none perhaps; it waits a tenth of a second at most."""
 
     def usage(self) -> list[Usage]:
-        """What each worker did until now."""
+        """The usage of each worker until now: tasks, seconds, bytes."""
         return []
 
     @property
     def seconds(self) -> float:
-        """Time since the first task."""
+        """Seconds since the first task was handed out."""
         return 0.0 if self._first_call is None else time.monotonic() - self._first_call
 
     def end_of_reading(self) -> None:
-        """What the workers did until now was to look at the input: `seconds` begins anew, a signal stops at once."""
+        """Count from here, as workers only looked at the input so far: `seconds` begins anew, signals stop at once."""
         self._first_call = None
         self.stop.deferred = False
         if self.stop.signum:
@@ -102,10 +103,11 @@ class Backend(ABC):
         """End the workers."""
 
     def patiently(self, action: Callable[[], Any]) -> None:
-        """Do something that may take long (see to the disk what was written) while all hear that rank 0 is alive."""
+        """Do something that may take long (such as writing to disk), while all hear that rank 0 is alive."""
         outcome: list[BaseException] = []
 
         def act() -> None:
+            """Do it, and keep what it raises."""
             try:
                 action()
             except BaseException as error:
@@ -122,15 +124,15 @@ class Backend(ABC):
 
     @property
     def only_task(self) -> int | None:
-        """The number of the one task that is to be done, by this thread and where a debugger can follow; None: all."""
+        """The number of the only task to be done (`--only-task`), by this thread under a debugger; None: all tasks."""
         return None
 
-    def do_alone(self, kernel: Kernel, tasks: Tasks) -> None:
-        """Do the only task of these, and end the run there."""
+    def run_only_task(self, kernel: Kernel, tasks: Tasks) -> None:
+        """Do the only task that is to be done of these, and end the run there."""
         raise AssertionError("this backend does all tasks")
 
     def inline(self) -> Backend:
-        """This thread without workers, for what is done sooner than handed out."""
+        """A backend that is this thread without workers, for work that is done sooner than handed out."""
         from parallel_mix.backends.inline import InlineBackend
 
         return InlineBackend(self.stop)
@@ -148,7 +150,7 @@ class Backend(ABC):
         self._begin(kernel)
         sent = received = 0
         following: list[Any] = []  # the task to hand out next, made once
-        found: list[tuple[int, Any]] = []
+        finished: list[tuple[int, Any]] = []
         while True:
             full = False
             while sent < len(tasks) and not full:
@@ -158,7 +160,7 @@ class Backend(ABC):
                 full = not self._submit(sent, following[0])
                 if not full:
                     sent, following = sent + 1, []
-            for index, result in found:  # workers are busy again while the caller looks at these
+            for index, result in finished:  # workers are busy again while the caller looks at these
                 if isinstance(result, Failure):
                     raise UsersFaultError(result.error) if result.users_fault else TaskError(result)
                 received += 1
@@ -167,7 +169,7 @@ class Backend(ABC):
                 raise Stopped(self.stop.signum)
             if received == sent == len(tasks):
                 return
-            found = self._wait() if full or received < sent == len(tasks) else []
+            finished = self._wait() if full or received < sent == len(tasks) else []
             self.on_wait()
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
@@ -180,13 +182,13 @@ class Backend(ABC):
         total = len(tasks)
         if total == 0:
             raise ValueError("map_reduce needs at least one task.")
-        parts = min(self.size, total)
-        cuts = [-(-total * part // parts) for part in range(parts + 1)]
+        count = min(self.size, total)
+        cuts = [-(-total * number // count) for number in range(count + 1)]
         # From the last, which may be the shortest, to the first, which rank 0 gets: it starts earlier.
         ranges = [(lo, hi, total, list(tasks[lo:hi])) for lo, hi in reversed(list(pairwise(cuts)))]
         nodes: Nodes = {}
-        for _, part in self.map(SubtreeSums(kernel, add), ranges, wants=range_of):
-            nodes.update(part)
+        for _, sums in self.map(SubtreeSums(kernel, add), ranges, wants=range_of):
+            nodes.update(sums)
         return join_subtrees(nodes, (0, total), add)
 
     def __enter__(self) -> Self:
@@ -199,7 +201,7 @@ class Backend(ABC):
 
 
 def range_of(task: tuple[int, int, int, list[Any]]) -> tuple[int, int, int]:
-    """What a task of a sum wants: the rows behind its range of tasks."""
+    """The want of a task of a sum: its range of tasks, which stands for the rows behind them."""
     return task[:3]
 
 
@@ -215,6 +217,7 @@ class SubtreeSums:
         nodes: Nodes = {}
 
         def subtree(a: int, b: int) -> Any:
+            """The sum of the results of tasks a..b, by halves."""
             if b - a == 1:
                 try:
                     return self.kernel(context, tasks[a - low])
@@ -226,6 +229,7 @@ class SubtreeSums:
             return self.add(left, subtree(middle, b))
 
         def visit(a: int, b: int) -> None:
+            """Add up the largest subtrees of tasks a..b that lie within this worker's range."""
             if b <= low or a >= high:
                 return
             if low <= a and b <= high:
@@ -239,10 +243,10 @@ class SubtreeSums:
         return nodes
 
 
-def join_subtrees(nodes: Nodes, span: tuple[int, int], add: Callable[[Any, Any], Any]) -> Any:
-    """Add the subtrees of all workers to the sum of the whole span."""
-    if span in nodes:
-        return nodes[span]
-    a, b = span
+def join_subtrees(nodes: Nodes, bounds: tuple[int, int], add: Callable[[Any, Any], Any]) -> Any:
+    """Add the subtrees of all workers up to the sum of all tasks within the bounds."""
+    if bounds in nodes:
+        return nodes[bounds]
+    a, b = bounds
     middle = (a + b) // 2
     return add(join_subtrees(nodes, (a, middle), add), join_subtrees(nodes, (middle, b), add))

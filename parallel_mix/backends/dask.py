@@ -31,15 +31,17 @@ from parallel_mix.backends.usage import Meter, Usage, in_all
 from parallel_mix.errors import Failure, InputError, ParallelMixError, Stopped
 
 ANSWERS_WITHIN = 15
+"""Seconds that a scheduler has to answer."""
 OFTEN_ENOUGH = 10
-"""Times a task is given out again after its worker died with it."""
+"""How often a task is handed out again after its worker died with it."""
 _numbers = itertools.count()
 
 
 class DeafToInterrupts(WorkerPlugin):  # type: ignore[misc]
-    """A terminal sends Ctrl-C to all its processes; it is rank 0's affair."""
+    """Makes workers ignore Ctrl-C, which a terminal sends to all its processes: rank 0 acts on it."""
 
     def setup(self, worker: Any) -> None:
+        """Ignore the signal in a worker that is a process of its own."""
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -52,12 +54,14 @@ class ContextPlugin(WorkerPlugin):  # type: ignore[misc]
         self.recipe = recipe
 
     def setup(self, worker: Any) -> None:
+        """Give the worker the context, to be loaded when it is needed."""
         worker.parallel_mix_contexts = {
             **getattr(worker, "parallel_mix_contexts", {}),
             self.name: LazyContext(self.recipe),
         }
 
     def teardown(self, worker: Any) -> None:
+        """Take the context, and the usage that belongs to it, from the worker."""
         worker.parallel_mix_contexts.pop(self.name, None)
         getattr(worker, "parallel_mix_meters", {}).pop(self.name, None)
 
@@ -71,6 +75,7 @@ class LazyContext:
         self._loaded: list[Any] = []
 
     def get(self) -> Any:
+        """The context; the first call loads it."""
         with self._lock:
             if not self._loaded:
                 one_blas_thread()
@@ -79,7 +84,7 @@ class LazyContext:
 
 
 def run_on_worker(name: str, kernel: Kernel, index: int, task: Any) -> Any:
-    """One task on a Dask worker."""
+    """The result of one task on a Dask worker, and the worker's usage."""
     worker = get_worker()
     label = f"Dask worker {worker.address}"
     if not hasattr(worker, "parallel_mix_meters"):
@@ -186,6 +191,7 @@ class DaskBackend(Backend):
         self.size = sum(self.client.nthreads().values())
 
     def share(self, recipe: Recipe) -> None:
+        """Give the recipe to all workers, those included that join later."""
         self.stop.deferred = True
         if self._context_name:
             self.client.unregister_worker_plugin(self._context_name)  # and with it what counts on the workers
@@ -225,7 +231,7 @@ class DaskBackend(Backend):
         return holder if holder is not None and busy < self._threads_of.get(holder, 0) else None
 
     def _wait(self) -> list[tuple[int, Any]]:
-        found: list[tuple[int, Any]] = []
+        results: list[tuple[int, Any]] = []
         if self.client.status == "closed":  # it has tried to come back for a while
             raise ParallelMixError(
                 "The Dask scheduler is gone. What was finished is kept: the same command goes on from there."
@@ -234,19 +240,19 @@ class DaskBackend(Backend):
             item = self._finished.get(timeout=0.1)
             while True:
                 if item[0] == self._call:
-                    self._fetch(item[1], found)
+                    self._fetch(item[1], results)
                 item = self._finished.get_nowait()
         except Empty:
-            return found
+            return results
 
-    def _fetch(self, index: int, found: list[tuple[int, Any]]) -> None:
-        """Add a task's outcome to those found, unless its worker died with it: then it is computed again."""
+    def _fetch(self, index: int, results: list[tuple[int, Any]]) -> None:
+        """Append a task's outcome to the results, unless its worker died with it: then it is computed again."""
         future = self._futures.pop(index, None)
         self._near.pop(index, None)
         if future is None:
             return
         if future.status == "error":
-            found.append((index, _failure(index, future.exception())))
+            results.append((index, _failure(index, future.exception())))
             return
         lost: Any = "the scheduler lost or cancelled the task"
         if future.status == "finished":
@@ -262,11 +268,11 @@ class DaskBackend(Backend):
                 if (want := self._wants.pop(index, None)) is not None:
                     self._holders[want] = usage.worker
                 del self._tasks[index]
-                found.append((index, result))
+                results.append((index, result))
                 return
         times, task = self._tasks[index]
         if times == OFTEN_ENOUGH:
-            found.append((index, _failure(index, lost)))
+            results.append((index, _failure(index, lost)))
             return
         self._tasks[index] = (times + 1, task)
         self._send(index)
@@ -283,9 +289,11 @@ class DaskBackend(Backend):
             self.client.cancel(futures, force=True)
 
     def usage(self) -> list[Usage]:
+        """The usage of each worker until now."""
         return in_all(self._before, [self._usage[worker] for worker in sorted(self._usage)])
 
     def close(self) -> None:
+        """Cancel what is under way, and end the client and the cluster that were started here."""
         self._blas.restore_original_limits()
         with contextlib.suppress(Exception):
             self._cancel()

@@ -78,7 +78,7 @@ def _account(name: str | None) -> str | None:
 
 
 def _time_left(job: str | None) -> str | None:
-    """What is left of this job's time, for its workers to have as much."""
+    """The time left to this job, as SLURM writes it, for its workers to have as much; None outside a job."""
     if job is None:
         return None
     words = ["squeue", "-h", "-j", job, "-o", "%L"]
@@ -90,10 +90,10 @@ def _time_left(job: str | None) -> str | None:
 def _address() -> str:
     """This host's address as other nodes reach it: the one its name has, or else the one of the default route."""
     try:
-        found = {str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+        addresses = {str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
     except OSError:
-        found = set()
-    outward = sorted(address for address in found if not address.startswith("127."))
+        addresses = set()
+    outward = sorted(address for address in addresses if not address.startswith("127."))
     if outward:
         return outward[0]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -28,8 +28,9 @@ SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 """Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
 ALIVE_EVERY, LISTEN_EVERY = min(5.0, SILENCE / 4.0), min(0.2, SILENCE / 8.0)
 FIRST_SILENCE = 20.0 * SILENCE
-"""The same for rank 0, which says nothing while it merges, reads or writes."""
+"""Seconds without a word after which rank 0 counts as lost: it says nothing while it merges, reads or writes."""
 ANSWERS_WITHIN = 2.0 * SILENCE
+"""Seconds that ranks have for an answer."""
 
 
 class MpiBackend(Backend):
@@ -65,13 +66,13 @@ class MpiBackend(Backend):
 
     @property
     def library(self) -> str:
-        """What the MPI library calls itself."""
+        """The name and version of the MPI library, in its own words."""
         return str(self._mpi.Get_library_version()).splitlines()[0].rstrip("\0")
 
     # rank 0
 
     def ask_all(self, question: Any, own: Any) -> list[Any]:
-        """What each rank answers; `own` is rank 0's answer."""
+        """The answers of all ranks to a question; `own` is rank 0's answer."""
         for rank in range(1, self.ranks):
             self._send(("ask", question), rank, TAG_COMMAND)
         answers = {0: (self.host, own)}
@@ -91,6 +92,7 @@ class MpiBackend(Backend):
         return [answers[rank][1] for rank in range(self.ranks)]
 
     def share(self, recipe: Recipe) -> None:
+        """Send the recipe to all ranks, and load the context here."""
         self.stop.deferred = True
         for rank in range(1, self.ranks):
             self._send(("share", recipe), rank, TAG_COMMAND)
@@ -125,23 +127,23 @@ class MpiBackend(Backend):
         patience = Patience()  # for messages: a result of its own threads ends a pause
         pause, until = 0.0, time.perf_counter() + 0.1
         while True:
-            found = self._local.results(timeout=pause)
-            self._pending[0] -= len(found)
+            finished = self._local.results(timeout=pause)
+            self._pending[0] -= len(finished)
             for rank, (call, index, result, usage) in self._receive(TAG_RESULT):
                 self._usage[rank] = usage
                 if call == self._call:
                     self._pending[rank] -= 1
-                    found.append((index, result))
+                    finished.append((index, result))
             self._listen()
-            if found or self.stop.signum or time.perf_counter() > until:
-                return found
+            if finished or self.stop.signum or time.perf_counter() > until:
+                return finished
             pause = 0.1 if self.ranks == 1 else patience.pause(computing=self._pending[0] > 0)
 
     def _stay_in_touch(self) -> None:
         self._listen()
 
     def _listen(self) -> None:
-        """Note who is there; raise where somebody has been silent for too long."""
+        """Note which ranks are alive; raise where one has been silent for too long."""
         now = time.monotonic()
         if now - self._listened < LISTEN_EVERY:
             return
@@ -160,10 +162,11 @@ class MpiBackend(Backend):
             )
 
     def usage(self) -> list[Usage]:
+        """The usage of each rank until now."""
         hosts = self._hosts if len(self._hosts) == self.ranks else ["?"] * self.ranks
         idle = {rank: Usage(f"rank {rank}", hosts[rank], self.threads) for rank in range(self.ranks)}
-        found = {**idle, **self._usage, 0: self._local.meter.read()}
-        return [found[rank] for rank in sorted(found)]
+        usages = {**idle, **self._usage, 0: self._local.meter.read()}
+        return [usages[rank] for rank in sorted(usages)]
 
     def close(self) -> None:
         """End the other ranks and leave last."""
@@ -211,15 +214,15 @@ class MpiBackend(Backend):
             pause = patience.pause(computing=self._local.pending > 0)
 
     def _load(self, recipe: Recipe) -> Any:
-        """The context, or why this rank has none; rank 0 hears of it with the first task."""
+        """The context, or the failure to load it, of which rank 0 hears with the first task."""
         self._local.begin(lambda _, recipe: recipe.load())
         self._local.submit(0, recipe)
-        while not (found := self._local.results(timeout=0.02)):
+        while not (finished := self._local.results(timeout=0.02)):
             self._say_alive()
-        return found[0][1]
+        return finished[0][1]
 
     def _mind_the_first(self) -> None:
-        """Go where rank 0 has not been heard of for very long: nobody would end this rank."""
+        """End this process where rank 0 has not been heard of for very long: nobody else would end it."""
         now = time.monotonic()
         self._receive(TAG_ALIVE, source=0)
         if now - self._listened > 4.0 * ALIVE_EVERY:  # this rank was suspended itself
@@ -233,7 +236,7 @@ class MpiBackend(Backend):
     # both sides
 
     def _say_alive(self) -> bool:
-        """Rank 0 to all others, they to it; True when it was time to."""
+        """Tell the other ranks (on these, rank 0) that this rank is alive; False where they were told lately."""
         now = time.monotonic()
         if now - self._said_alive < ALIVE_EVERY:
             return False
@@ -249,7 +252,7 @@ class MpiBackend(Backend):
         self._local.meter.talked(time.perf_counter() - began)
 
     def _receive(self, tag: int, source: int = -1) -> list[tuple[int, Any]]:
-        found: list[tuple[int, Any]] = []
+        received: list[tuple[int, Any]] = []
         wanted = self._mpi.ANY_SOURCE if source < 0 else source
         while (message := self.comm.improbe(wanted, tag, self._status)) is not None:
             size = self._status.Get_count(self._mpi.BYTE)
@@ -261,12 +264,12 @@ class MpiBackend(Backend):
             if not come:
                 self._arriving.append(item)
                 continue
-            found.append((item[1], content))
+            received.append((item[1], content))
             self._local.meter.talked(time.perf_counter() - began, item[2])
             self._heard[item[1]] = time.monotonic()
         if self._sends:
             self._sends = [(request, kept) for request, kept in self._sends if not request.Test()]
-        return found
+        return received
 
     def leave(self, patience: float = 30.0) -> None:
         """Pass a barrier together, so that no rank's early exit makes the launcher kill the others."""
@@ -281,7 +284,7 @@ class MpiBackend(Backend):
         until = time.perf_counter() + seconds
         while not done():
             for tag in (TAG_COMMAND, TAG_RESULT, TAG_ANSWER, TAG_ALIVE):
-                self._receive(tag)  # late messages of a stopped run: taken and dropped
+                self._receive(tag)  # late messages of a stopped run: received and dropped
             if time.perf_counter() > until:
                 sys.stderr.write(f"parallel-mix: {socket.gethostname()}: other ranks did not leave in {seconds:g} s.\n")
                 if self.rank == 0:

@@ -15,18 +15,18 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def launched_by_mpi() -> bool:
-    """True where a launcher (mpirun, mpiexec, srun with PMIx or PMI2) started this process."""
+    """Whether a launcher (mpirun, mpiexec, srun with PMIx or PMI2) started this process."""
     return any(name in os.environ for name in LAUNCHER_VARIABLES)
 
 
 def launched_rank() -> int:
-    """This process' rank, as the launcher says."""
+    """The rank of this process, as the launcher says."""
     names = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
     return int(next((os.environ[name] for name in names if name in os.environ), "0"))
 
 
 def launched_size() -> int:
-    """How many processes the launcher says it started."""
+    """How many processes the launcher started, as it says."""
     return int(next((os.environ[name] for name in SIZE_VARIABLES if name in os.environ), "1"))
 
 
@@ -49,7 +49,7 @@ def import_mpi() -> Any:
 
 
 def library() -> str:
-    """What the MPI library calls itself, without starting it."""
+    """The name and version of the MPI library, without starting it."""
     import mpi4py
 
     mpi4py.rc.initialize = False
@@ -62,6 +62,7 @@ def abort_on_exception() -> None:
     """Make an exception that nobody caught end all ranks with code 1, as `python -m mpi4py` does."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Print the exception as ever, and end all ranks."""
         sys.__excepthook__(kind, error, trace)
         sys.stderr.flush()
         import_mpi().COMM_WORLD.Abort(1)
@@ -70,7 +71,7 @@ def abort_on_exception() -> None:
 
 
 def _launcher() -> int | None:
-    """The launcher that started this rank; under srun it is SLURM's own daemon, and not ours to end."""
+    """The process of the launcher that started this rank; None under srun, whose daemon is not ours to end."""
     parent = os.getppid()
     try:
         name = Path(f"/proc/{parent}/comm").read_text().strip()

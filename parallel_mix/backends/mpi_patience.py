@@ -1,4 +1,4 @@
-"""How a rank waits: polls with growing pauses, so that a signal is seen at once and an idle rank costs no core."""
+"""Waiting for messages: polls with growing pauses, so that a signal is seen at once and an idle rank costs no core."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ def sharpen_timers() -> None:
 
 
 class Patience:
-    """How long to wait before the next look: a part of the time waited so far, so that short waits end promptly; at
-    first, while nothing is computed here, not at all.
+    """The pauses of a rank that waits, from one look for messages to the next.
 
-    Every look takes the interpreter lock from the compute threads; while they run there are few of them, and a result
-    of theirs ends the wait by itself.
+    A pause is a part of the time waited so far, so that short waits end promptly; at first, while nothing is computed
+    here, there is none. Every look takes the interpreter lock from the compute threads; while they run there are few of
+    them, and a result of theirs ends the wait by itself.
     """
 
     def __init__(self) -> None:
         self._since = time.perf_counter()
 
     def pause(self, computing: bool) -> float:
+        """Seconds to wait before the next look; `computing`: compute threads are at work here."""
         waited = time.perf_counter() - self._since
         if waited < WITHOUT_PAUSE and not computing:
             return 0.0

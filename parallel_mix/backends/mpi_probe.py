@@ -1,4 +1,4 @@
-"""What the ranks find out together about themselves; all of them call these, and wait for each other."""
+"""Measurements that all ranks make together; each rank calls these, and waits for the others."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def facts_of_all(backend: MpiBackend, facts: Any) -> list[Any]:
-    """What each rank has to say, on every rank."""
+    """The facts of each rank, in the order of ranks, on every rank."""
     return list(backend.comm.allgather(facts))
 
 
 def round_trips(backend: MpiBackend, sizes: tuple[int, ...], times: int = 10) -> list[tuple[float, ...]]:
-    """Shortest time of a message there and back, for each size, from rank 0 to each other rank."""
+    """The shortest seconds of a message there and back, from rank 0 to each other rank, for each size in bytes."""
     comm, own = backend.comm, backend.rank
-    found: list[tuple[float, ...]] = []
+    trips: list[tuple[float, ...]] = []
     for rank in range(1, backend.ranks):
         if own not in (0, rank):
             continue
@@ -34,5 +34,5 @@ def round_trips(backend: MpiBackend, sizes: tuple[int, ...], times: int = 10) ->
                     comm.Send(room, dest=0)
                 seconds.append(time.perf_counter() - began)
             best.append(min(seconds))
-        found.append(tuple(best))
-    return found
+        trips.append(tuple(best))
+    return trips

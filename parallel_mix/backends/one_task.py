@@ -1,4 +1,4 @@
-"""A failed task once more: alone, in the main thread, where a debugger can follow it."""
+"""A backend for one task, such as one that failed, by itself: in the main thread, where a debugger can follow it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,30 @@ class OneTask(Backend):
         self._context: Any = None
 
     def share(self, recipe: Recipe) -> None:
+        """Load the context here."""
         self._context = recipe.load()
 
     @property
     def only_task(self) -> int:
+        """The number of the only task to be done."""
         return self.index
 
     def inline(self) -> Backend:
+        """This backend itself: its task may be one that needs no workers."""
         return self
 
     def map(self, kernel: Kernel, tasks: Tasks, wants: Callable[[Any], Any] | None = None) -> Iterator[tuple[int, Any]]:
+        """Run the only task of these, if there are any, and end the run."""
         if len(tasks):
-            self.do_alone(kernel, tasks)
+            self.run_only_task(kernel, tasks)
         return iter(())
 
     def map_reduce(self, kernel: Kernel, tasks: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
-        return self.do_alone(kernel, tasks)
+        """Run the only task of these, and end the run."""
+        return self.run_only_task(kernel, tasks)
 
-    def do_alone(self, kernel: Kernel, tasks: Tasks) -> None:
+    def run_only_task(self, kernel: Kernel, tasks: Tasks) -> None:
+        """Run the only task of these; end the run with a sentence, or with the exception of the task."""
         if not 0 <= self.index < len(tasks):
             raise InputError(f"There is no task {self.index}: this step of the run has tasks 0 to {len(tasks) - 1}.")
         began = time.perf_counter()

@@ -78,8 +78,8 @@ class ComputeProcesses:
         return True
 
     def results(self, timeout: float) -> list[tuple[int, Any]]:
-        """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
-        found: list[tuple[int, Any]] = []
+        """The finished tasks, by number; the first of them is awaited `timeout` seconds at most."""
+        finished: list[tuple[int, Any]] = []
         timeout = 0.0 if self._obituaries else timeout
         by_pipe = {worker.pipe.fileno(): worker for worker in self._workers}
         for pipe, _ in self._poll.poll(timeout * 1000.0):
@@ -94,13 +94,13 @@ class ComputeProcesses:
                 continue
             worker.tasks.popleft()
             if call == self._call:
-                found.append((index, result))
-        found += self._obituaries
+                finished.append((index, result))
+        finished += self._obituaries
         self._obituaries = []
-        return found
+        return finished
 
     def usage(self) -> list[Usage]:
-        """What each process did until its last task was done."""
+        """The usage of each process until its last task was done."""
         host = socket.gethostname()
         return [self._usage.get(number, Usage(f"process {number}", host)) for number in range(self.count)]
 
@@ -137,8 +137,11 @@ class ComputeProcesses:
             os._exit(code)
 
     def _bury(self, worker: Worker) -> None:
-        """Note the end of a process (out of memory, killed by hand) as a failure of the first task of the present call
-        that it had, which it was at. No new process takes its place."""
+        """Note the end of a process (out of memory, killed by hand) as a failure of a task, and forget the process.
+
+        The task is the first of the present call that the process had, as it was at that one. No new process takes its
+        place.
+        """
         _, status = os.waitpid(worker.pid, 0)
         self._workers.remove(worker)
         with contextlib.suppress(KeyError):

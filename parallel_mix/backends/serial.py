@@ -1,4 +1,4 @@
-"""All cores of this machine, no scheduler."""
+"""A backend without a scheduler, on all cores of this machine."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class SerialBackend(Backend):
         self._before: list[Usage] = []  # of pools that have ended
 
     def share(self, recipe: Recipe) -> None:
+        """Load the context here; processes are forked anew, so that they have it, too."""
         self.stop.deferred = True
         if isinstance(self._pool, ComputeThreads) and not self._pool.pending:
             self._pool.context = None
@@ -51,9 +52,11 @@ class SerialBackend(Backend):
         return self._running().results(timeout=0.1)
 
     def usage(self) -> list[Usage]:
+        """The usage of each thread or process until now, that of earlier pools included."""
         return in_all(self._before, self._pool.usage() if self._pool else [])
 
     def close(self) -> None:
+        """End the threads or processes."""
         self._end_pool()
         self._blas.restore_original_limits()
 

@@ -18,10 +18,11 @@ from parallel_mix.backends.usage import Meter, Usage
 from parallel_mix.errors import Failure, InputError, UsersFaultError
 
 QUEUED_AHEAD = 2
+"""Tasks that wait at a worker behind those that it computes, so that it need not ask for the next one."""
 
 
 def available_cores() -> int:
-    """Cores this process may use: affinity and the cgroup's CPU quota respected."""
+    """How many cores this process may use, by its affinity and the cgroup's CPU quota."""
     cores = len(os.sched_getaffinity(0))
     root = Path("/sys/fs/cgroup")
     try:
@@ -39,7 +40,7 @@ def available_cores() -> int:
 
 
 def one_blas_thread() -> Any:
-    """Hold BLAS to one thread for each compute thread; call `restore_original_limits` on what comes back.
+    """Hold BLAS to one thread for each compute thread; call `restore_original_limits` on what is returned.
 
     NumPy is loaded first: a library that is not there yet cannot be limited, and its sums then come out otherwise.
     """
@@ -58,7 +59,7 @@ def run_task(kernel: Kernel, context: Any, index: int, task: Any, worker: str) -
 
 
 def failure_of(error: BaseException, index: int, worker: str) -> Failure:
-    """What is told of a task that raised; to be called where it is caught."""
+    """The failure of a task that raised; to be called where the exception is caught."""
     index = getattr(error, "parallel_mix_task", index)
     if isinstance(error, UsersFaultError):
         return Failure(index, socket.gethostname(), worker, str(error), "", users_fault=True)
@@ -102,20 +103,22 @@ class ComputeThreads:
         return True
 
     def results(self, timeout: float) -> list[tuple[int, Any]]:
-        """Finished tasks, after waiting for the first of them `timeout` seconds at most."""
+        """The finished tasks, by number; the first of them is awaited `timeout` seconds at most."""
         self._no_news.acquire(timeout=timeout)
-        found: list[tuple[int, Any]] = []
+        finished: list[tuple[int, Any]] = []
         while self._results:
             call, index, result = self._results.popleft()
             if call == self._call:
                 self.pending -= 1
-                found.append((index, result))
-        return found
+                finished.append((index, result))
+        return finished
 
     def usage(self) -> list[Usage]:
+        """The usage of all threads together until now."""
         return [self.meter.read()]
 
     def close(self) -> None:
+        """End the threads; one that is in a long task is awaited a second at most."""
         self._call += 1
         for _ in self._threads:
             self._tasks.put(None)
@@ -133,5 +136,5 @@ class ComputeThreads:
             with self.meter.computing():
                 result = run_task(kernel, self.context, index, task, self.worker)
             self._results.append((call, index, result))
-            with contextlib.suppress(RuntimeError):  # told already
+            with contextlib.suppress(RuntimeError):  # news is there already
                 self._no_news.release()

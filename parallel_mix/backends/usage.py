@@ -1,4 +1,4 @@
-"""What each worker did with its time."""
+"""The usage of workers: what each did with its time."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pathlib import Path
 
 
 def available_memory() -> float:
-    """Bytes that this host can still give."""
-    found = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
-    return 1024.0 * int(found["MemAvailable"].split()[0])
+    """Bytes of memory that this host can still give."""
+    facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+    return 1024.0 * int(facts["MemAvailable"].split()[0])
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What one worker (a process, a rank, a Dask worker) did until now."""
+    """The work of one worker (a process, a rank, a Dask worker) until now."""
 
     worker: str
     host: str
     threads: int = 1
     tasks: int = 0
     busy: float = 0.0  # seconds in kernels, of all its threads
-    talking: float = 0.0  # seconds taken by messages
+    talking: float = 0.0  # seconds spent on messages
     received: int = 0  # bytes
     memory: int = 0  # peak, bytes
 
     def plus(self, other: Usage | None, times: int) -> Usage:
-        """With the other's work added, or taken away."""
+        """The usage with another's work of this worker added (`times` 1) or subtracted (-1)."""
         if other is None:
             return self
         names = ("tasks", "busy", "talking", "received")
@@ -41,20 +41,20 @@ class Usage:
 
 
 def in_all(before: Sequence[Usage], now: Sequence[Usage]) -> list[Usage]:
-    """What workers did before they, or others in their place, began to count anew, and since then."""
-    found = {one.worker: one for one in before}
-    found |= {one.worker: one.plus(found.get(one.worker), 1) for one in now}
-    return list(found.values())
+    """The usage of workers in all: before they (or others in their place) began to count anew, and since then."""
+    totals = {one.worker: one for one in before}
+    totals |= {one.worker: one.plus(totals.get(one.worker), 1) for one in now}
+    return list(totals.values())
 
 
 def since(before: Sequence[Usage], now: Sequence[Usage]) -> list[Usage]:
-    """What workers did since then."""
+    """The usage of workers between two readings."""
     was = {one.worker: one for one in before}
     return [one.plus(was.get(one.worker), -1) for one in now]
 
 
 class Meter:
-    """Adds up a worker's usage; several threads may."""
+    """Adds up the usage of a worker; several threads may call it."""
 
     def __init__(self, worker: str, threads: int = 1) -> None:
         self._now = Usage(worker, socket.gethostname(), threads)
@@ -70,7 +70,7 @@ class Meter:
             self._now = replace(self._now, tasks=self._now.tasks + 1, busy=self._now.busy + seconds)
 
     def talked(self, seconds: float, received: int = 0) -> None:
-        """Note a message."""
+        """Note the seconds that a message took, and its bytes."""
         with self._lock:
             now = self._now
             self._now = replace(now, talking=now.talking + seconds, received=now.received + received)

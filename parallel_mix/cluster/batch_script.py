@@ -1,4 +1,4 @@
-"""The text of a batch job: a pure function of what is asked for."""
+"""The text of a batch job, which depends on nothing but what is asked for."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from parallel_mix.progress import plural
 SAFE = re.compile(r"[A-Za-z0-9_.,:+@%/=\-\[\]]+")
 """What may stand in a #SBATCH line, which SLURM cuts into words by rules of its own."""
 SECONDS_BEFORE_END = 120
-"""How long before its end a job is told to keep a checkpoint; a short job, a quarter of its time."""
+"""Seconds before its end at which a job gets the signal to keep a checkpoint; in a short job, a quarter of its time."""
 NO_DIRECTIVES = ("launcher", "max_requeue", "setup")
 
 
 def time_limit(text: str) -> str:
-    """A time limit as SLURM reads it: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s."""
+    """The text, where it is a time limit as SLURM reads it: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s."""
     if not re.fullmatch(r"(\d+-)?\d+(:\d{1,2}){0,2}", text):
         raise ValueError("must be a time such as 90 (minutes), 2:00:00 or 1-12:00:00")
     return text
 
 
 def seconds_before_end(limit: str | None) -> int:
-    """When the signal of the time limit is to come."""
+    """How many seconds before the time limit its signal comes."""
     if limit is None:
         return SECONDS_BEFORE_END
     days, _, clock = limit.rpartition("-")
-    parts = [int(part) for part in clock.split(":")]
-    units = (3600, 60, 1) if days or len(parts) == 3 else (60, 1)
-    seconds = int(days or 0) * 86_400 + sum(part * unit for part, unit in zip(parts, units, strict=False))
+    numbers = [int(number) for number in clock.split(":")]
+    units = (3600, 60, 1) if days or len(numbers) == 3 else (60, 1)
+    seconds = int(days or 0) * 86_400 + sum(number * unit for number, unit in zip(numbers, units, strict=False))
     return min(SECONDS_BEFORE_END, seconds // 4)
 
 
 def site_file() -> Path | None:
-    """The site's defaults, where there are any."""
+    """The path of the file with the site's defaults; None where there is none."""
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     named = os.environ.get("PARALLEL_MIX_SITE")  # one that is named must be there
     path = Path(named or home / "parallel-mix" / "site.toml")
@@ -47,7 +47,7 @@ def site_file() -> Path | None:
 
 
 def word(text: str) -> str:
-    """A value for an #SBATCH line."""
+    """The text, where it may stand in an #SBATCH line."""
     if not SAFE.fullmatch(text):
         raise ValueError("may have letters, digits and _.,:+@%/=-[] only")
     return text
@@ -55,7 +55,7 @@ def word(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a job asks SLURM for; a site's file gives the defaults."""
+    """The resources that a job asks SLURM for; a site's file gives the defaults."""
 
     nodes: int | None = option(None, "nodes", read=positive, metavar="N")
     ntasks: int | None = option(None, "ranks in all", read=positive, metavar="N")
@@ -87,6 +87,7 @@ class Stage:
 
     @property
     def command(self) -> str:
+        """The command's name."""
         return self.words[0]
 
 
@@ -145,8 +146,8 @@ def _directives(stage: Stage, resources: Resources) -> list[tuple[str, Any]]:
     values["output"] = "%x-%A_%a.log" if resources.array else "%x-%j.log"
     if not stage.ranks:
         values |= {"nodes": None, "ntasks": 1, "ntasks-per-node": None}
-    found = [(key, value) for key, value in values.items() if value is not None]
-    for key, value in found:
+    directives = [(key, value) for key, value in values.items() if value is not None]
+    for key, value in directives:
         if not SAFE.fullmatch(str(value)):
             raise InputError(f"--{key} {value!r} may have letters, digits and _.,:+@%/=-[] only.")
-    return sorted(found)
+    return sorted(directives)

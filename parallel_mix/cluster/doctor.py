@@ -1,4 +1,4 @@
-"""What is wrong with this installation, this folder or this cluster, before a night is lost.
+"""Checks of this installation, this folder and this cluster, so that no night is lost by a fault of theirs.
 
 Each finding says that something is well, or what to do about it.
 """
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from parallel_mix.backends.mpi import MpiBackend
 
 MEBI = 2**20
-PIECE = 4 * MEBI
+LARGE_MESSAGE = 4 * MEBI
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at."""
+    """One thing that was checked: what it is, whether it is well, and what to say of it."""
 
     what: str
     well: bool
@@ -47,8 +47,8 @@ class Finding:
         return f"{'ok  ' if self.well else 'MEND'}  {self.what}: {self.text}"
 
 
-def examine(folder: Path) -> Iterator[Finding]:
-    """Everything that one process can see."""
+def findings_of_process(folder: Path) -> Iterator[Finding]:
+    """The findings of everything that one process can check; results are to be written to the folder."""
     yield _packages()
     yield from _mpi()
     yield _machine()
@@ -59,13 +59,13 @@ def examine(folder: Path) -> Iterator[Finding]:
 
 
 def _packages() -> Finding:
-    found, missing = [], []
+    installed, missing = [], []
     for name in ("numpy", "scipy", "h5py", "mpi4py", "distributed", "dask-jobqueue", "matplotlib", "pyarrow"):
         try:
-            found.append(f"{name} {version(name)}")
+            installed.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
-    text = f"parallel-mix {__version__}, Python {platform.python_version()}, {', '.join(found)}"
+    text = f"parallel-mix {__version__}, Python {platform.python_version()}, {', '.join(installed)}"
     without = f"; not installed, and needed only for what uses them: {', '.join(missing)}" if missing else ""
     return Finding("packages", True, text + without)
 
@@ -174,14 +174,14 @@ def _slurm() -> Iterator[Finding]:
         )
 
 
-def examine_ranks(backend: MpiBackend) -> list[Finding]:
-    """What the ranks see together; all of them call it, rank 0 has the findings."""
+def findings_of_ranks(backend: MpiBackend) -> list[Finding]:
+    """The findings of what the ranks can check together; all of them call this, and rank 0 gets the findings."""
     expected = launched_size() if launched_by_mpi() else 1
     if backend.ranks != expected:
         text = f"{expected} were started, MPI sees {backend.ranks}: launcher and MPI library do not fit"
         return [Finding("ranks", False, text)]
     facts = facts_of_all(backend, (backend.host, __version__, len(os.sched_getaffinity(0))))
-    trips = round_trips(backend, (8, PIECE))
+    trips = round_trips(backend, (8, LARGE_MESSAGE))
     if backend.rank:
         return []
     hosts = [host for host, _, _ in facts]
@@ -197,11 +197,11 @@ def examine_ranks(backend: MpiBackend) -> list[Finding]:
 
 
 def _links(hosts: Sequence[str], trips: Sequence[tuple[float, ...]]) -> list[Finding]:
-    """Latency and bandwidth from rank 0 to the others, the worst named."""
+    """A finding on latency and bandwidth between rank 0 and the others, the worst of which are named."""
     if not trips:
         return []
     latency = [small / 2 for small, _ in trips]
-    speed = [2 * PIECE / MEBI / large for _, large in trips]
+    speed = [2 * LARGE_MESSAGE / MEBI / large for _, large in trips]
     slow = max(range(len(trips)), key=latency.__getitem__)
     thin = min(range(len(trips)), key=speed.__getitem__)
     well = latency[slow] < 1e-2 and speed[thin] > 50

@@ -1,4 +1,4 @@
-"""How far runs are, from what they say of themselves and from the queue; never from an HDF5 file in use."""
+"""The status of runs, by their status files and the queue; an HDF5 file in use is never read."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ ENDING = ".progress.json"
 
 
 def find(paths: Sequence[Path]) -> list[Path]:
-    """Status files of these outputs, or of all runs in the folders among them."""
-    found: list[Path] = []
+    """The status files of these outputs, or of all runs in the folders among them."""
+    statuses: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(path.glob(f"*{ENDING}"), key=lambda p: p.stat().st_mtime)
+            statuses += sorted(path.glob(f"*{ENDING}"), key=lambda p: p.stat().st_mtime)
         else:
-            found.append(path if path.name.endswith(ENDING) else status_path(path))
-    return found
+            statuses.append(path if path.name.endswith(ENDING) else status_path(path))
+    return statuses
 
 
 def gather(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """What is known of each run; an absent status file is a state of its own."""
+    """The status of each run with its state in the queue; a run without a status file is `unknown`."""
     runs = []
     for path in paths:
-        found = read_status(path)
-        run = {"run": str(path)[: -len(ENDING)], "state": "unknown", **found}
-        if found:
+        status = read_status(path)
+        run = {"run": str(path)[: -len(ENDING)], "state": "unknown", **status}
+        if status:
             run["silent"] = max(0.0, _now(path.parent) - path.stat().st_mtime)
         runs.append(run)
     queue = slurm.queue([str(run["job"]) for run in runs if run.get("job")])
@@ -56,7 +56,7 @@ def _now(folder: Path) -> float:
 
 
 def _correct(run: dict[str, Any], queue: str) -> None:
-    """A run that was killed cannot say so."""
+    """Correct the state of a run that was killed, and so could not say so."""
     over = queue in ("CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
     if run["state"] == "queued" and (over or not queue):
         run["state"] = queue.lower() or "gone"
@@ -87,7 +87,7 @@ def _what_next(run: dict[str, Any]) -> str:
 
 
 def _dead_here(run: dict[str, Any]) -> bool:
-    """True where its process was on this host and is not there any more."""
+    """Whether the run's process was on this host and is not there any more."""
     return run.get("host") == socket.gethostname() and bool(run.get("process")) and not _alive(int(run["process"]))
 
 
@@ -102,19 +102,19 @@ def _alive(process: int) -> bool:
 
 
 def line(run: dict[str, Any]) -> str:
-    """One run in one line."""
+    """A line on how far one run is."""
     if run["state"] == "unknown":
         return f"{run['run']}: no run has begun here"
     done, total, left = run.get("done") or 0, run.get("total") or 0, run.get("seconds_left")
-    parts = [run["state"]]
+    words = [run["state"]]
     if total and run["state"] != "done":
-        parts.append(f"{min(done / total, 1.0):.0%}")
+        words.append(f"{min(done / total, 1.0):.0%}")
     if left and run["state"] == "running":
-        parts.append(f"{clock(left)} left")
+        words.append(f"{clock(left)} left")
     if run["state"] == "done":
-        parts.append(f"in {clock(run.get('seconds', 0.0))}")
-    parts.append(f"attempt {run.get('attempt', 1)}" if run.get("attempt") else "")
+        words.append(f"in {clock(run.get('seconds', 0.0))}")
+    words.append(f"attempt {run.get('attempt', 1)}" if run.get("attempt") else "")
     if run.get("job"):
-        parts.append(f"job {run['job']}{' ' + run['queue'] if run['queue'] else ''}")
-    parts.append(str(run.get("message") or "") if run["state"] != "done" else "")
-    return f"{run['run']}: " + ", ".join(part for part in parts if part)
+        words.append(f"job {run['job']}{' ' + run['queue'] if run['queue'] else ''}")
+    words.append(str(run.get("message") or "") if run["state"] != "done" else "")
+    return f"{run['run']}: " + ", ".join(word for word in words if word)

@@ -1,4 +1,4 @@
-"""SLURM's own programs, their refusals as sentences."""
+"""SLURM's own programs, called from here; their refusals are sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 60.0
 
 
 def call(words: Sequence[str], text: str | None = None, cwd: Path | None = None) -> str:
-    """What one of SLURM's programs prints; its refusal is an error of ours."""
+    """The output of one of SLURM's programs; its refusal is raised as an error of ours."""
     if shutil.which(words[0]) is None:
         raise InputError(f"There is no SLURM here ({words[0]} is not found): submit from a login node of the cluster.")
     try:
@@ -35,7 +35,7 @@ def call(words: Sequence[str], text: str | None = None, cwd: Path | None = None)
 
 
 def submit(script: str, folder: Path, after: str | None = None) -> str:
-    """Hand a script to sbatch; the number of its job."""
+    """Hand a script to sbatch; returned is the number of its job."""
     words = ["sbatch", "--parsable", f"--chdir={folder}"]
     if after:
         words += [f"--dependency=afterok:{after}", "--kill-on-invalid-dep=yes"]
@@ -43,7 +43,7 @@ def submit(script: str, folder: Path, after: str | None = None) -> str:
 
 
 def queue(jobs: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """State and reason of those of the jobs that SLURM still has."""
+    """State and reason of each of these jobs that SLURM still knows."""
     if not jobs or shutil.which("squeue") is None:
         return {}
     try:
@@ -55,7 +55,7 @@ def queue(jobs: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def mpi_kinds() -> tuple[str, ...]:
-    """Ways in which srun can start MPI programs: pmix, pmi2, ..."""
+    """The ways in which srun can start MPI programs: pmix, pmi2, ..."""
     if shutil.which("srun") is None:
         return ()
     try:
@@ -69,11 +69,11 @@ def mpi_kinds() -> tuple[str, ...]:
         )
     except subprocess.TimeoutExpired:
         return ()
-    found = re.findall(r"[a-z][a-z0-9_]+", (done.stdout + done.stderr).split("are", 1)[-1])
-    return tuple(dict.fromkeys(kind for kind in found if kind.startswith(("pmi", "cray"))))
+    kinds = re.findall(r"[a-z][a-z0-9_]+", (done.stdout + done.stderr).split("are", 1)[-1])
+    return tuple(dict.fromkeys(kind for kind in kinds if kind.startswith(("pmi", "cray"))))
 
 
 def job_id() -> str | None:
-    """The job this process runs in; of an array, the task."""
+    """The number of the job that this process runs in (of an array, job and task); None outside a job."""
     array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID")

@@ -1,4 +1,4 @@
-"""From checked commands to jobs in the queue."""
+"""From commands, which have been checked, to jobs in the queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCAL_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (named to warn of
 
 
 def here() -> Path:
-    """The folder jobs will run in."""
+    """The folder in which the jobs will run."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -32,31 +32,31 @@ def here() -> Path:
 def stages(
     words: Sequence[str], is_parallel: Callable[[str], bool], dask_workers: tuple[int, int] | None = None
 ) -> list[Stage]:
-    """The commands between the --then; with `dask_workers` parallel ones run on Dask."""
-    parts: list[list[str]] = [[]]
+    """The commands between the words --then; with `dask_workers`, parallel ones run on Dask."""
+    commands: list[list[str]] = [[]]
     for word in words:
         if word == "--then":
-            parts.append([])
+            commands.append([])
         else:
-            parts[-1].append(word)
-    if parts == [[]]:
+            commands[-1].append(word)
+    if commands == [[]]:
         raise InputError("There is no command to submit: give one after `--`.")
-    if not all(parts):
+    if not all(commands):
         raise InputError("A command is missing before or after --then.")
-    for part in parts:
-        if part[0] in NOT_IN_A_JOB:
-            raise InputError(f"{part[0]} is not for a job's inside: submit what it would submit.")
+    for command in commands:
+        if command[0] in NOT_IN_A_JOB:
+            raise InputError(f"{command[0]} is not for a job's inside: submit what it would submit.")
     more = ("--slurm-workers", "{}..{}".format(*dask_workers)) if dask_workers else ()
-    found = []
-    for part in parts:
-        parallel = is_parallel(part[0])
-        words = (*part, *more) if parallel else tuple(part)
-        found.append(Stage(words, keeps=parallel, ranks=parallel and not more))
-    return found
+    chain = []
+    for command in commands:
+        parallel = is_parallel(command[0])
+        words = (*command, *more) if parallel else tuple(command)
+        chain.append(Stage(words, keeps=parallel, ranks=parallel and not more))
+    return chain
 
 
 def refuse_shared_outputs(array: str | None, outputs: Sequence[Path | None]) -> None:
-    """The tasks of an array must not write over each other."""
+    """Refuse an array whose tasks would write over each other's outputs."""
     for output in outputs:
         if array and output and "%a" not in str(output):
             raise InputError(f"Every task of the array would write {output}: put %a, the task's index, in its name.")
@@ -82,7 +82,7 @@ def stages_done(commands: Sequence[Any], folder: Path) -> int:
 
 
 def check_target(output: Path, force: bool) -> None:
-    """Find out now, not on the node, that an output must not or cannot be written."""
+    """Refuse now, not on the node, an output that must not or cannot be written."""
     if output.exists() and not output.is_dir() and not force:
         raise InputError(f"{output} exists already: give its command --force to overwrite it, or another name.")
     if not output.parent.is_dir():
@@ -90,7 +90,7 @@ def check_target(output: Path, force: bool) -> None:
 
 
 def check_inputs(folder: Path, commands: Sequence[Any]) -> None:
-    """Every command's inputs must be there, or be made by a command before it."""
+    """Refuse a chain with a command whose inputs are not there and are made by no command before it."""
     made: list[Path] = []
     for command in commands:
         for path in input_files(command):
@@ -103,7 +103,7 @@ def check_inputs(folder: Path, commands: Sequence[Any]) -> None:
 def submit_chain(
     chain: Sequence[Stage], scripts: Sequence[str], folder: Path, outputs: Sequence[Path | None]
 ) -> list[str]:
-    """Submit the scripts, each to begin when the one before is done; the numbers of their jobs."""
+    """Submit the scripts, each to begin when the one before is done; returned are the numbers of their jobs."""
     jobs: list[str] = []
     for number, (stage, script) in enumerate(zip(chain, scripts, strict=True)):
         jobs.append(slurm.submit(script, folder, jobs[-1] if jobs else None))
@@ -116,7 +116,7 @@ def submit_chain(
 
 
 def wait_for(script: str, folder: Path, name: str, seconds: float = 300.0) -> str:
-    """Submit a script and wait; what it said."""
+    """Submit a script and wait for its end; returned is what it printed."""
     job = slurm.submit(script, folder)
     sys.stderr.write(f"parallel-mix: job {job} is submitted.\n")
     unknown = 0
@@ -140,7 +140,7 @@ def wait_for(script: str, folder: Path, name: str, seconds: float = 300.0) -> st
 
 
 def warn_of_local_folders(folders: Sequence[Path]) -> None:
-    """Say which of the folders other nodes will hardly see."""
+    """Warn of those folders that other nodes probably do not see."""
     mounts = sorted(_mounts(), key=lambda mount: len(str(mount[0])))
     for folder in sorted({folder if folder.is_dir() else folder.parent for folder in folders}):
         place = folder.resolve()

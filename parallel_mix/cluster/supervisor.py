@@ -23,9 +23,9 @@ from parallel_mix.store.checkpoints import read_status, status_path
 
 POLL = 0.2
 GRACE = 10.0
-"""Seconds a launcher may take to end after its run has said that it ended."""
+"""Seconds that a launcher has to end after its run has said that it ended."""
 STOP_PATIENCE = 100.0
-"""Seconds a run may take to stop after the signal, before its launcher is told to end."""
+"""Seconds that a run has to stop after the signal, before its launcher is ended."""
 LAUNCHERS = ("srun --mpi=pmix", "srun --mpi=pmi2", "mpirun", "none")
 
 
@@ -42,7 +42,7 @@ def choose_launcher(library: str, kinds: Sequence[str]) -> str:
 
 
 def mpi_library() -> str:
-    """What the MPI library that mpi4py finds calls itself; '' where there is none."""
+    """The name and version of the MPI library that mpi4py finds, in its own words; '' where there is none."""
     code = "from parallel_mix.backends.mpi_launch import library; print(library())"
     try:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
@@ -61,20 +61,20 @@ def launch_words(launcher: str) -> list[str]:
     many = int(os.environ.get("SLURM_CPUS_PER_TASK", "1")) > 1
     if launcher == "mpirun":
         own = Path(sys.executable).with_name("mpirun")
-        found = str(own) if own.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
-        if not found:
+        mpirun = str(own) if own.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
+        if not mpirun:
             raise InputError(
                 "There is no mpirun here: load the site's MPI, or pip install 'parallel-mix[mpi-runtime]'."
             )
         own_word = "OMPI_ALLOW_RUN_AS_ROOT"
         if os.geteuid() == 0 and os.environ.get(own_word) != "1" and "Open MPI" in mpi_library():
             raise InputError(f"Open MPI refuses to run as root: export {own_word}=1 {own_word}_CONFIRM=1 if you must.")
-        return [found, *(["--bind-to", "none"] if many else [])]  # its default is one core a rank
+        return [mpirun, *(["--bind-to", "none"] if many else [])]  # its default is one core a rank
     return []
 
 
 class Supervisor:
-    """One launch of one command."""
+    """One launch of one command, watched to its end."""
 
     def __init__(self, words: Sequence[str], output: Path | None, max_requeue: int) -> None:
         self.words = list(words)
@@ -84,7 +84,7 @@ class Supervisor:
         self._before = self._launch()
 
     def run(self) -> int:
-        """Start, wait, and say by the exit code how it ended: 0 done, 75 stopped, else failed."""
+        """Start the command and wait for its end; the exit code says how it ended: 0 done, 75 stopped, else failed."""
         for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
             signal.signal(signum, self._note)
         child = subprocess.Popen(self.words, start_new_session=True)
@@ -117,19 +117,19 @@ class Supervisor:
             time.sleep(POLL)
         return code
 
-    def _found(self) -> dict[str, Any]:
+    def _read_status(self) -> dict[str, Any]:
         return read_status(self.status) if self.status else {}
 
     def _launch(self) -> int:
-        return int(self._found().get("launch", 0))
+        return int(self._read_status().get("launch", 0))
 
     def _state(self) -> str:
         """The state this launch has come to; '' while it has said nothing."""
-        found = self._found()
-        return str(found.get("state", "")) if int(found.get("launch", 0)) > self._before else ""
+        status = self._read_status()
+        return str(status.get("state", "")) if int(status.get("launch", 0)) > self._before else ""
 
     def _requeue(self) -> None:
-        """At the wall time: the same job again. A job that was cancelled or preempted is SLURM's affair."""
+        """Requeue the job where it was stopped at its time limit; cancelled and preempted jobs are SLURM's affair."""
         job, count = slurm.job_id(), int(os.environ.get("SLURM_RESTART_COUNT", "0"))
         if self.signum != signal.SIGUSR1 or job is None:
             return
@@ -144,7 +144,7 @@ class Supervisor:
 
 
 def _end(child: subprocess.Popen[bytes]) -> int:
-    """End a launcher and what it started here."""
+    """End a launcher and the processes that it started here; returned is exit code 1."""
     for signum, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signum)

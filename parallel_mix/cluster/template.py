@@ -1,4 +1,4 @@
-"""The batch template of a command, a copy for a user to edit: made of the command's options."""
+"""The batch template of a command, made of the command's options: a copy for a user to edit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAUNCH_SERIALLY = "exec parallel-mix launch -- "
 
 
 def file_name(command: str) -> str:
-    """The name of a command's template: hlm_fit.sbatch."""
+    """The file name of a command's template, such as hlm_fit.sbatch."""
     return f"{command.replace(' ', '_')}.sbatch"
 
 

@@ -1,1 +1,1 @@
-"""How good classifiers are: partitions, grids, errors, significance, the papers' tables."""
+"""Evaluation of classifiers: partitions, grids, errors, significance, the papers' tables."""

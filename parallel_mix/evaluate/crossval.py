@@ -18,10 +18,10 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
 from parallel_mix.evaluate.data import CONVERSIONS, KINDS, RowsRecipe
+from parallel_mix.evaluate.fold_tasks import CrossvalRecipe, FoldOutcome, Task, run_folds
 from parallel_mix.evaluate.methods import check_kinds, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Protocol, check_protocol, partition_of
 from parallel_mix.evaluate.tables import table_of, told_apart, written
-from parallel_mix.evaluate.units import ExamRecipe, Task, Told, examine
 from parallel_mix.models.core.methods import ANYTHING, Method
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.tasks import Arrays, ResumableMap
@@ -29,12 +29,12 @@ from parallel_mix.models.distances.pairwise import is_known
 
 Ints = np.ndarray
 FEW_ROWS = 600
-"""With fewer, a task is all folds of a partition; else one."""
+"""With fewer rows a task is all folds of a partition, else one fold."""
 
 
 @dataclass
-class Marks:
-    """What is known of one classifier."""
+class ClassifierResults:
+    """The results of one classifier in a cross-validation."""
 
     method: Method
     inner: np.ndarray  # (partitions, folds, settings) errors in the folds; NaN before, and where they failed
@@ -42,11 +42,12 @@ class Marks:
     predicted: Ints  # (partitions, test rows) numbers of classes; -1
     errors: np.ndarray  # (partitions) of the test rows
     seconds: np.ndarray  # (partitions) of all fits
-    fits: np.ndarray  # (partitions) seconds of the refit and its predictions alone
+    fits: np.ndarray  # (partitions) seconds of the refit and its predictions
     failures: dict[tuple[int, int], str] = field(default_factory=dict)  # (partition, fold): traceback
 
     @classmethod
-    def empty(cls, method: Method, protocol: Protocol, tests: int) -> Marks:
+    def empty(cls, method: Method, protocol: Protocol, tests: int) -> ClassifierResults:
+        """Results before any fold is done, where a partition has `tests` test rows."""
         P, s = protocol.partitions, len(method.settings)
         inner = np.full((P, protocol.folds, s), np.nan)
         rest = np.full((P, tests), -1), np.full(P, np.nan), np.zeros(P), np.zeros(P)
@@ -61,7 +62,7 @@ class Marks:
 
 
 def inner_tasks(m: int, p: int, method: Method, folds: int, n: int) -> list[Task]:
-    """Tasks that choose a setting; none where there is nothing to choose."""
+    """The tasks that choose a setting of classifier m on partition p; none where there is one setting."""
     count = len(method.settings)
     if count == 1:
         return []
@@ -72,12 +73,12 @@ def inner_tasks(m: int, p: int, method: Method, folds: int, n: int) -> list[Task
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of a cross-validation."""
+    """The results of all classifiers of a cross-validation."""
 
     protocol: Protocol
     y: Ints
     tests: Ints  # (partitions, test rows) which rows they are
-    marks: list[Marks]
+    marks: list[ClassifierResults]
     classes: list[Any] | None = None  # what the numbers of classes stand for
 
     def __repr__(self) -> str:
@@ -85,24 +86,24 @@ class Comparison:
 
     @property
     def errors(self) -> np.ndarray:
-        """Test errors, (classifiers, partitions)."""
+        """Errors on the test rows as shares from 0 to 1, (classifiers, partitions)."""
         return np.stack([marks.errors for marks in self.marks])
 
     def table(self, form: str = "text", name: str = "error") -> str:
-        """Mean and sd of the errors in %, the best and those not significantly worse marked."""
+        """A table of the mean and sd of the errors in %; the best and those not significantly worse are marked."""
         titles = told_apart([(marks.method.title, marks.method.name) for marks in self.marks])
         return written(table_of([(name, titles, self.errors)]), form)
 
 
-def compare(recipe: ExamRecipe, backend: Backend, run: Run | None = None) -> Comparison:
+def compare(recipe: CrossvalRecipe, backend: Backend, run: Run | None = None) -> Comparison:
     """Cross-validate all classifiers on all partitions."""
     run, methods, protocol = run or QuietRun(), recipe.methods, recipe.protocol
     y = recipe.rows.y
     tests = np.stack([partition_of(y, protocol, p).test for p in range(protocol.partitions)])
-    book = Book(methods, protocol, tests, len(y), run.restored())
+    folds = MapOfFolds(methods, protocol, tests, len(y), run.restored())
     backend.share(recipe)
-    book.work_off(backend, run, examine)
-    return Comparison(protocol, y, tests, book.marks)
+    folds.work_off(backend, run, run_folds)
+    return Comparison(protocol, y, tests, folds.marks)
 
 
 def fold_number(method: int, partition: int, fold: int, protocol: Protocol) -> int:
@@ -111,8 +112,8 @@ def fold_number(method: int, partition: int, fold: int, protocol: Protocol) -> i
     return (method * protocol.partitions + partition) * (protocol.folds + 1) + place
 
 
-class Book(ResumableMap):
-    """The folds and refits of all classifiers: what came of those that are done, and those that are left as tasks.
+class MapOfFolds(ResumableMap):
+    """The folds and refits of all classifiers: the results of those that are done, and those that are left as tasks.
 
     A refit is a task once the folds before it have chosen its setting.
     """
@@ -123,7 +124,7 @@ class Book(ResumableMap):
         self, methods: Sequence[Method], protocol: Protocol, tests: Ints, n: int, state: State | None = None
     ) -> None:
         self.protocol, self.n = protocol, n
-        self.marks = [Marks.empty(method, protocol, tests.shape[1]) for method in methods]
+        self.marks = [ClassifierResults.empty(method, protocol, tests.shape[1]) for method in methods]
         shape = len(methods), protocol.partitions
         self.folds_done = np.zeros((*shape, protocol.folds), dtype=bool)
         self.refit_done = np.zeros(shape, dtype=bool)
@@ -139,17 +140,18 @@ class Book(ResumableMap):
         return fold_number(task.method, task.partition, task.folds[0], self.protocol)
 
     def _left(self) -> list[Task]:
-        """What is left before refits, and the refits that are ready."""
-        found = []
+        """The tasks that are left before refits, and the refits that are ready."""
+        tasks = []
         for p in range(self.protocol.partitions):
             for m, marks in enumerate(self.marks):
                 for task in inner_tasks(m, p, marks.method, self.protocol.folds, self.n):
                     folds = tuple(fold for fold in task.folds if not self.folds_done[m, p, fold])
                     if folds:
-                        found.append(Task(m, p, folds, task.settings))
-        return found + self._refits()
+                        tasks.append(Task(m, p, folds, task.settings))
+        return tasks + self._refits()
 
     def ready(self) -> range:
+        """Add the refits that have become ready as tasks; their numbers."""
         first = len(self.tasks)
         self.tasks += self._refits()
         self.done = np.append(self.done, np.zeros(len(self.tasks) - first, dtype=bool))
@@ -157,7 +159,7 @@ class Book(ResumableMap):
 
     def _refits(self) -> list[Task]:
         """Refits that have become ready since they were last asked for."""
-        found = []
+        refits = []
         for m, p in zip(*np.nonzero(self.folds_done.all(axis=2) & ~self.asked), strict=True):
             self.asked[m, p] = True
             chosen = self.marks[m].choose(int(p))
@@ -165,10 +167,11 @@ class Book(ResumableMap):
             if chosen < 0:
                 self.refit_done[m, p] = True
             elif not self.refit_done[m, p]:
-                found.append(Task(int(m), int(p), (WHOLE,), (chosen,)))
-        return found
+                refits.append(Task(int(m), int(p), (WHOLE,), (chosen,)))
+        return refits
 
-    def keep(self, number: int, result: Iterable[Told]) -> None:
+    def keep(self, number: int, result: Iterable[FoldOutcome]) -> None:
+        """Keep the outcomes of a task's folds."""
         task = self.tasks[number]
         marks, p = self.marks[task.method], task.partition
         for one in result:
@@ -179,28 +182,29 @@ class Book(ResumableMap):
                 self.refit_done[task.method, p] = True
                 marks.fits[p] = one.seconds
                 if one.predicted is not None:
-                    marks.predicted[p], marks.errors[p] = one.predicted, one.wrong[0]
+                    marks.predicted[p], marks.errors[p] = one.predicted, one.errors[0]
             else:
                 self.folds_done[task.method, p, one.fold] = True
-                marks.inner[p, one.fold, list(task.settings)] = one.wrong
+                marks.inner[p, one.fold, list(task.settings)] = one.errors
 
     def how_far(self) -> HowFar:
-        """Folds and refits done."""
+        """How many folds and refits are done, of how many, and their name."""
         ours = [m for m, marks in enumerate(self.marks) if len(marks.method.settings) > 1]
         done = float(self.folds_done[ours].sum() + self.refit_done.sum())
         return done, float(self.total), f"{self.what} {int(done):,}/{self.total:,}"
 
     def arrays(self) -> Arrays:
-        found: Arrays = {"folds_done": self.folds_done, "refit_done": self.refit_done}
+        """All results so far, as arrays with names such as marks/0/errors."""
+        named: Arrays = {"folds_done": self.folds_done, "refit_done": self.refit_done}
         for m, marks in enumerate(self.marks):
             for name in ("inner", "predicted", "errors", "seconds", "fits"):
-                found[f"marks/{m}/{name}"] = getattr(marks, name)
+                named[f"marks/{m}/{name}"] = getattr(marks, name)
             for (p, fold), text in marks.failures.items():
-                found[f"failures/{m}/{p}/{fold}"] = text
-        return found
+                named[f"failures/{m}/{p}/{fold}"] = text
+        return named
 
     def _take_up(self, state: State | None) -> None:
-        """Go on from a state."""
+        """Take the results of an earlier attempt from its state."""
         if state is None:
             return
         self.folds_done, self.refit_done = (np.array(state[name], dtype=bool) for name in ("folds_done", "refit_done"))
@@ -277,8 +281,8 @@ def crossval(
         raise InputError(f"{needs[0]} takes distances: say how they are made, conversion='bound' or 'inverse'.")
     rows = RowsRecipe(values, kind, numbers, tuple(names.tolist()), conversion or "inverse", metric == "vdm")
     with SerialBackend() if backend is None else contextlib.nullcontext(backend) as used:
-        found = replace(compare(ExamRecipe(rows, methods, protocol), used), classes=names.tolist())
-    for marks in found.marks:
+        comparison = replace(compare(CrossvalRecipe(rows, methods, protocol), used), classes=names.tolist())
+    for marks in comparison.marks:
         if marks.failures:
             (p, fold), text = next(iter(marks.failures.items()))
             where = f"partition {p}, " + ("the whole training part" if fold == WHOLE else f"fold {fold}")
@@ -287,7 +291,7 @@ def crossval(
                 f"{where}:\n{text}",
                 stacklevel=2,
             )
-    return found
+    return comparison
 
 
 def _codes(data: Any) -> np.ndarray:

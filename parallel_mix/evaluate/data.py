@@ -1,4 +1,4 @@
-"""Rows as classifiers take them: distances, similarities made of them (or the other way), or vectors."""
+"""Rows as classifiers take them: distances, similarities converted from them (or the other way), or vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ("distances", "similarities", "vectors")
 
 @dataclass(frozen=True)
 class RowsRecipe:
-    """What a worker needs: the matrix (or table), what it is, the classes, and how one kind is made of the other."""
+    """What a worker makes `RowsData` of: the matrix (or table), its kind, the classes, and the conversion."""
 
     matrix: MatrixSource | Any
     kind: str
@@ -31,11 +31,12 @@ class RowsRecipe:
     learns: bool = False  # distances of rows of categories (vdm), which are learnt from the classes of training rows
 
     def load(self) -> RowsData:
+        """The rows, in memory."""
         return RowsData(self)
 
 
 class RowsData:
-    """The same in memory, each kind made when it is first asked for."""
+    """Rows in memory, with each kind (distances, similarities) made when it is first asked for."""
 
     def __init__(self, recipe: RowsRecipe) -> None:
         self._recipe = recipe
@@ -46,11 +47,11 @@ class RowsData:
 
     @property
     def kind(self) -> str:
-        """What they came as."""
+        """The kind that the rows came as: distances, similarities or vectors."""
         return self._recipe.kind
 
     def split(self, train: Ints, test: Ints) -> Split:
-        """Rows to learn from and rows to tell."""
+        """The training rows and the test rows, as classifiers take them."""
         if not self._recipe.learns:
             return Split(self, train, test)
         X = self._given
@@ -59,7 +60,7 @@ class RowsData:
         return Learnt(self, train, test, cdist(old, old, "sqeuclidean"), cdist(new, old, "sqeuclidean"))
 
     def of(self, kind: str) -> np.ndarray:
-        """All rows as a kind (ANYTHING, EITHER: as they came)."""
+        """All rows as this kind; as ANYTHING or EITHER, the kind that they came as."""
         own = self._recipe.kind
         kind = own if kind in (ANYTHING, EITHER) else kind
         if kind not in self._kinds:
@@ -73,36 +74,39 @@ class RowsData:
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to learn from and rows to tell, as a classifier takes them."""
+    """Training rows and test rows, as a classifier takes them."""
 
     rows: RowsData
     train: Ints
     test: Ints
 
     def within(self, kind: str) -> np.ndarray:
-        """What is fitted to: training rows, or their matrix."""
+        """What a classifier is fitted to: the training rows, or the matrix between them."""
         values = self.rows.of(kind)
         return np.asarray(values[np.ix_(self.train, self.train)] if self.rows.kind != "vectors" else values[self.train])
 
     def across(self, kind: str) -> np.ndarray:
-        """What is told: test rows, or what lies between them and the training rows."""
+        """What a classifier predicts from: the test rows, or the matrix of the test rows to the training rows."""
         values = self.rows.of(kind)
         return np.asarray(values[np.ix_(self.test, self.train)] if self.rows.kind != "vectors" else values[self.test])
 
 
 @dataclass(frozen=True)
 class Learnt(Split):
-    """The same of distances that the training rows alone have taught."""
+    """Training rows and test rows of distances that are learnt from the training rows alone (vdm)."""
 
     inner: np.ndarray
     outer: np.ndarray
 
     def within(self, kind: str) -> np.ndarray:
-        """The training rows' matrix."""
+        """The matrix between the training rows."""
         return similarities_of(self.inner) if kind == "similarities" else self.inner
 
     def across(self, kind: str) -> np.ndarray:
-        """What lies between test and training rows; equal ones are as similar as the most similar training rows."""
+        """The matrix of the test rows to the training rows.
+
+        Things at distance 0 are as similar as the most similar training rows.
+        """
         if kind != "similarities":
             return self.outer
         with np.errstate(divide="ignore", over="ignore"):
@@ -111,7 +115,7 @@ class Learnt(Split):
 
 
 def similarities_of(D: np.ndarray) -> np.ndarray:
-    """1/D; what has no reciprocal (itself, duplicates) is as similar as the most similar others."""
+    """The similarities 1/D; where D is 0 (itself, duplicates), that of the most similar others."""
     with np.errstate(divide="ignore", over="ignore"):
         S: np.ndarray = np.reciprocal(D)
     np.fill_diagonal(S, np.inf)
@@ -122,7 +126,7 @@ def similarities_of(D: np.ndarray) -> np.ndarray:
 
 
 def distances_of(S: np.ndarray, conversion: str) -> np.ndarray:
-    """The largest less S, or 1/S (of S below 0.001: 1000); 0 on the diagonal."""
+    """The distances max(S) - S, or 1/S (1000 where S is below 0.001); 0 on the diagonal."""
     D: np.ndarray = S.max() - S if conversion == "bound" else 1.0 / np.maximum(S, LEAST_SIMILARITY)
     np.fill_diagonal(D, 0.0)
     return D

@@ -20,7 +20,7 @@ def known_methods() -> dict[str, Method]:
 
 
 def method_named(name: str) -> Method:
-    """A classifier of ours, or module:class of one's own."""
+    """The classifier of this name, or of one's own as module:class."""
     known = known_methods()
     if name in known:
         return known[name]
@@ -38,7 +38,7 @@ def method_named(name: str) -> Method:
 
 
 def with_grid(method: Method, grid: Mapping[str, Any]) -> Method:
-    """The same with another grid; single values are fixed parameters."""
+    """The classifier with another grid; single values are fixed parameters."""
     valid = _instance(method).get_params()
     for key in grid:
         if key not in valid:
@@ -47,22 +47,22 @@ def with_grid(method: Method, grid: Mapping[str, Any]) -> Method:
     empty = [key for key, values in several.items() if not values]
     if empty:
         raise InputError(f"The grid of {method.name} has no value for {empty[0]!r}.")
-    alone = {key: value for key, value in grid.items() if key not in several}
-    kept = {key: several.get(key, values) for key, values in method.grid.items() if key not in alone}
+    single = {key: value for key, value in grid.items() if key not in several}
+    kept = {key: several.get(key, values) for key, values in method.grid.items() if key not in single}
     fixed = {key: value for key, value in method.fixed.items() if key not in grid}
-    found = replace(method, grid=kept | several, fixed=fixed | alone)
-    for setting in found.settings:
-        made = found.make().set_params(**found.fixed, **setting)
+    changed = replace(method, grid=kept | several, fixed=fixed | single)
+    for setting in changed.settings:
+        made = changed.make().set_params(**changed.fixed, **setting)
         try:
             if hasattr(made, "check_parameters"):
                 made.check_parameters()
         except ValueError as error:
             raise InputError(f"The grid of {method.name}: {error}") from error
-    return found
+    return changed
 
 
 def check_kinds(methods: Sequence[Method], kind: str) -> None:
-    """Refuse classifiers that rows of this kind are nothing for."""
+    """Refuse classifiers that cannot take rows of this kind."""
     for method in methods:
         if method.takes != ANYTHING and (method.takes == "vectors") != (kind == "vectors"):
             hint = " Distances of vectors are made by `parallel-mix distances`." if kind == "vectors" else ""

@@ -16,7 +16,7 @@ from parallel_mix.models.similarity.methods import LOCAL_NEIGHBOURS, NEIGHBOURS
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: its file, what the file holds, and how distances are made of similarities."""
+    """A data set: its file, what the file holds, and how distances are converted from similarities."""
 
     file: str
     dataset: str
@@ -35,7 +35,7 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table: what it shows, and its cells (mean, sd) by classifier and data set."""
+    """A table of a paper: its title, and its cells (mean, sd) in % by classifier and data set."""
 
     title: str
     cells: Mapping[str, Mapping[str, tuple[float, float]]]
@@ -44,30 +44,30 @@ class PaperTable:
 
     @property
     def data(self) -> list[str]:
-        """Its data sets."""
+        """The names of its data sets."""
         return list(dict.fromkeys(name for row in self.cells.values() for name in row))
 
     def methods(self) -> list[Method]:
-        """Its classifiers, with its settings to choose from."""
+        """Its classifiers, with the settings that the paper chooses from."""
         known = known_methods()
-        found = [known[name] for name in self.cells]
+        methods = [known[name] for name in self.cells]
         if not self.local:  # local SDA as Chen et al. (2009) have it
             chen = {"n_neighbors": list(NEIGHBOURS), "fallback": "knn"}
-            return [with_grid(method, chen) if method.name == "sda" else method for method in found]
+            return [with_grid(method, chen) if method.name == "sda" else method for method in methods]
         return [
             with_grid(method, {"n_neighbors": list(LOCAL_NEIGHBOURS)}) if "n_neighbors" in method.grid else method
-            for method in found
+            for method in methods
         ]
 
 
 def _rows(text: str, data: tuple[str, ...]) -> dict[str, dict[str, tuple[float, float]]]:
-    """Lines of a name and a mean and sd for each data set."""
-    found = {}
+    """The rows of a table from lines of a name, and a mean and an sd for each data set."""
+    rows = {}
     for line in text.strip().splitlines():
         name, *numbers = line.split()
         pairs = [(float(mean), float(sd)) for mean, sd in zip(numbers[::2], numbers[1::2], strict=True)]
-        found[name] = dict(zip(data, pairs, strict=True))
-    return found
+        rows[name] = dict(zip(data, pairs, strict=True))
+    return rows
 
 
 HLM = ("aural_sonar", "protein", "sonar", "voting")
@@ -150,7 +150,7 @@ TABLES = {
 
 
 def paper_table(name: str) -> PaperTable:
-    """A table by its name."""
+    """The table of this name."""
     if name not in TABLES:
         raise InputError(f"There is no table {name!r}: use one of {', '.join(TABLES)}.")
     return TABLES[name]
@@ -159,16 +159,16 @@ def paper_table(name: str) -> PaperTable:
 def beside(
     table: PaperTable, ours: Mapping[tuple[str, str], tuple[float, float]], marked: Container[tuple[str, str]]
 ) -> str:
-    """Markdown: ours (in bold what is `marked`), the paper's, and the difference in the paper's sds."""
+    """A table in Markdown: our errors (in bold those `marked`), the paper's, and the difference in the paper's sds."""
     titles = {name: method.title for name, method in known_methods().items()}
     lines = ["| classifier | data | ours | paper | difference, sds |", "|---|---|---|---|---|"]
     for name, row in table.cells.items():
         for data, (mean, sd) in row.items():
             if (name, data) not in ours:
                 continue
-            found, spread = ours[name, data]
-            apart = (found - mean) / sd
-            text = f"{found:.2f} ({spread:.2f})"
+            error, spread = ours[name, data]
+            apart = (error - mean) / sd
+            text = f"{error:.2f} ({spread:.2f})"
             lines.append(
                 f"| {titles[name]} | {data} | {f'**{text}**' if (name, data) in marked else text} | "
                 f"{mean:.2f} ({sd:.2f}) | {apart:+.2f}{' !' if abs(apart) > 1 else ''} |"

@@ -1,4 +1,4 @@
-"""Is a classifier worse than another, by their errors on the same partitions?"""
+"""Whether a classifier is worse than another, by their errors on the same partitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LEVEL = 0.05
 FEW = 25
 MOST_EXACT = 50
 LEAST = 5
-"""With fewer partitions nothing can be significant."""
+"""With fewer partitions no difference can be significant."""
 
 
 def probability_not_worse(errors: np.ndarray, best: np.ndarray) -> float:
@@ -36,14 +36,14 @@ def probability_not_worse(errors: np.ndarray, best: np.ndarray) -> float:
 
 
 def not_worse(errors: np.ndarray) -> np.ndarray:
-    """Of classifiers (rows) with errors on the same partitions: the best, and those not significantly worse.
+    """Which classifiers (rows of errors on the same partitions) are the best or not significantly worse.
 
-    None, where there are too few partitions for a significant difference: then nothing is known of any.
+    None is, where there are too few partitions for a significant difference: then nothing is known of any.
     """
     enough = np.isfinite(errors).sum(axis=1) >= LEAST
     means = np.array([np.nanmean(row) if known else np.inf for row, known in zip(errors, enough, strict=True)])
     best = int(means.argmin())
     pairs = (np.isfinite(errors) & np.isfinite(errors[best])).sum(axis=1)
-    found = [count >= LEAST and probability_not_worse(row, errors[best]) >= LEVEL
+    kept = [count >= LEAST and probability_not_worse(row, errors[best]) >= LEVEL
              for row, count in zip(errors, pairs, strict=True)]  # fmt: skip
-    return np.array(found)
+    return np.array(kept)

@@ -17,7 +17,7 @@ FORMATS = ("text", "markdown", "latex", "csv")
 
 @dataclass(frozen=True)
 class Cell:
-    """Errors of a classifier on a data set."""
+    """The errors of a classifier on a data set, in %: mean and sd over the partitions."""
 
     mean: float
     sd: float
@@ -25,7 +25,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """In per cent."""
+        """The cell as text, such as 12.50 (3.10)."""
         if not np.isfinite(self.mean):
             return "failed"
         return f"{self.mean:.2f} ({self.sd:.2f})" if np.isfinite(self.sd) else f"{self.mean:.2f}"
@@ -42,35 +42,37 @@ class ErrorTable:
 
 
 def cells_of(titles: Sequence[str], errors: np.ndarray) -> dict[str, Cell]:
-    """Cells of one data set from errors (classifiers, partitions)."""
-    found = {}
+    """The cells of one data set, by title, from errors as shares (classifiers, partitions)."""
+    cells = {}
     for title, row, bold in zip(titles, errors, not_worse(errors), strict=True):
         known = 100.0 * row[np.isfinite(row)]
         mean = float(known.mean()) if len(known) else float("nan")
-        found[title] = Cell(mean, float(known.std(ddof=1)) if len(known) > 1 else float("nan"), bool(bold))
-    return found
+        cells[title] = Cell(mean, float(known.std(ddof=1)) if len(known) > 1 else float("nan"), bool(bold))
+    return cells
 
 
 def told_apart(names: Sequence[tuple[str, str]]) -> list[str]:
-    """The first of each pair; where it stands twice the second, with a number where that does, too."""
+    """The first name of each pair; where it stands twice the second, with a number where that does, too."""
     first = [one for one, _ in names]
-    found = [other if first.count(one) > 1 else one for one, other in names]
-    return [f"{name} ({found[:k].count(name) + 1})" if found.count(name) > 1 else name for k, name in enumerate(found)]
+    titles = [other if first.count(one) > 1 else one for one, other in names]
+    return [
+        f"{name} ({titles[:k].count(name) + 1})" if titles.count(name) > 1 else name for k, name in enumerate(titles)
+    ]
 
 
-def table_of(parts: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> ErrorTable:
-    """One table of several data sets: name, titles of the classifiers, errors."""
+def table_of(data_sets: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> ErrorTable:
+    """One table of several data sets, each given as name, titles of the classifiers, and errors."""
     rows: dict[str, None] = {}
     cells: dict[tuple[str, str], Cell] = {}
-    for name, titles, errors in parts:
+    for name, titles, errors in data_sets:
         rows |= dict.fromkeys(titles)
         cells |= {(title, name): cell for title, cell in cells_of(titles, errors).items()}
-    few = tuple(name for name, _, errors in parts if errors.shape[1] < LEAST)
-    return ErrorTable(list(rows), [name for name, _, _ in parts], cells, few)
+    few = tuple(name for name, _, errors in data_sets if errors.shape[1] < LEAST)
+    return ErrorTable(list(rows), [name for name, _, _ in data_sets], cells, few)
 
 
 def legend(table: ErrorTable, mark: str) -> str:
-    """What the numbers are, and what a mark means, or why there is none."""
+    """A line on what the numbers are and what a mark means, or why there is none."""
     numbers = "error in %, mean (sd) over the partitions"
     meaning = f"{numbers}; {mark}: the lowest, or not significantly worse (signed-rank test, 5 %)"
     if not table.few:
@@ -81,7 +83,7 @@ def legend(table: ErrorTable, mark: str) -> str:
 
 
 def written(table: ErrorTable, form: str) -> str:
-    """The table as text of a format."""
+    """The table as text in a format: text, markdown, latex or csv."""
     if form not in FORMATS:
         raise InputError(f"There is no format {form!r}: use {', '.join(FORMATS)}.")
     return {"text": _as_text, "markdown": _as_markdown, "latex": _as_latex, "csv": _as_csv}[form](table)

@@ -1,1 +1,1 @@
-"""What is fitted: estimators, their loops, and what of them is checkpointed."""
+"""Models: estimators, the loops that fit them, and the states by which a fit goes on."""

@@ -1,1 +1,1 @@
-"""What a person sees: figures drawn from a result file."""
+"""Figures, drawn from result files."""

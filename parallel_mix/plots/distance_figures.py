@@ -15,12 +15,12 @@ Array = NDArray[np.float64]
 Classes = NDArray[np.str_]
 MOST_CLASSES = 24
 UNKNOWN = "?"
-"""The class of rows of which it is not known."""
+"""The class that stands for rows whose class is not known."""
 BINS = 80
 
 
 def draw_matrix(D: Array, rows: Classes | None, columns: Classes | None, own: bool, what: str, about: str) -> Any:
-    """All distances as a picture, classes marked at its sides; `own`: of things with themselves."""
+    """A picture of all distances, with classes marked at its sides; `own`: of things to each other."""
     figure = new_figure(7.5, 6.5)
     axes = figure.add_subplot()
     image = axes.imshow(D, cmap="viridis", interpolation="nearest", aspect="equal" if own else "auto")
@@ -44,7 +44,7 @@ def draw_matrix(D: Array, rows: Classes | None, columns: Classes | None, own: bo
 
 
 def draw_histogram(D: Array, y: Classes | None, of_columns: Classes | None, own: bool, what: str) -> Any:
-    """How often each distance is; within and between classes, where they are known."""
+    """A histogram of the distances, within and between classes where these are known."""
     figure = new_figure(8, 4.5)
     axes = figure.add_subplot()
     counted = np.arange(D.shape[0])[:, None] < np.arange(D.shape[1]) if own else np.ones(D.shape, dtype=bool)
@@ -74,9 +74,9 @@ def draw_neighbours(distances: Array, what: str) -> Any:
     figure = new_figure(8, 4.5)
     axes = figure.add_subplot()
     k = distances.shape[1]
-    part = np.linspace(0.0, 100.0, len(distances))
+    percent = np.linspace(0.0, 100.0, len(distances))
     for number, colour in zip(sorted({0, k // 2, k - 1}), COLOURS, strict=False):
-        axes.plot(part, np.sort(distances[:, number]), color=colour, linewidth=1.4, label=f"neighbour {number + 1}")
+        axes.plot(percent, np.sort(distances[:, number]), color=colour, linewidth=1.4, label=f"neighbour {number + 1}")
     axes.set_xlabel("% of the rows, by rising distance")
     axes.set_ylabel(what)
     axes.set_title(f"Distances to the {k} nearest")
@@ -86,7 +86,7 @@ def draw_neighbours(distances: Array, what: str) -> Any:
 
 
 def draw_agreement(same: Array) -> Any:
-    """How many of the neighbours, nearest first, are of the row's own class."""
+    """The share of rows, in %, whose first, second, ... neighbour is of their own class."""
     figure = new_figure(8, 4.5)
     axes = figure.add_subplot()
     shares = 100.0 * same.mean(axis=0)

@@ -1,4 +1,4 @@
-"""What all figures share: size, fonts, saving as PNG and SVG."""
+"""The base of all figures: size, fonts, saving as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def new_figure(width: float = 8.0, height: float = 5.0) -> Any:
 
 
 def tidy(axes: Any) -> None:
-    """No box, a light grid."""
+    """Draw no box but a light grid."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.grid(alpha=0.25, linewidth=0.6)
@@ -25,7 +25,7 @@ def tidy(axes: Any) -> None:
 
 
 def save(figure: Any, folder: Path, name: str, formats: tuple[str, ...]) -> list[Path]:
-    """Write a figure under one name in several formats."""
+    """Write a figure under one name in several formats; the paths of the files."""
     import matplotlib as mpl
 
     try:

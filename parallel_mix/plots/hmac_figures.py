@@ -138,7 +138,7 @@ def draw_scatter(result: HmacResult, styles: Styles, X: Array, names: tuple[str,
 
 
 def draw_pairs(result: HmacResult, styles: Styles, X: Array, names: list[str], level: int) -> Any:
-    """Every pair of columns."""
+    """The points in every pair of columns, clusters in their colours and markers."""
     d = X.shape[1]
     figure = new_figure(2.0 * d + 1, 2.0 * d + 0.5)
     grid = figure.subplots(d, d, squeeze=False)

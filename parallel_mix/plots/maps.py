@@ -76,5 +76,5 @@ def groups_of_classes(y: NDArray[np.str_] | None, rows: int, unknown: str) -> li
 
 
 def short(name: str) -> str:
-    """A name that fits into a legend."""
+    """The name, cut short where it does not fit into a legend."""
     return name if len(name) <= 16 else name[:15] + "…"

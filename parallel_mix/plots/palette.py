@@ -33,9 +33,11 @@ class Styles:
     numbers: list[np.ndarray]
 
     def colour(self, level: int, cluster: int) -> str:
+        """The colour of a cluster of a level."""
         return colour_of(int(self.numbers[level][cluster]))
 
     def marker(self, level: int, cluster: int) -> str:
+        """The marker of a cluster of a level."""
         return marker_of(int(self.numbers[level][cluster]))
 
 
@@ -50,7 +52,7 @@ def style_clusters(result: HmacResult, least_share: float = 0.01) -> Styles:
     following = 0
     for level in reversed(range(len(result.levels))):
         sizes, labels = result.levels[level].sizes, result.levels[level].labels
-        taken: set[int] = set()
+        used: set[int] = set()
         for cluster in range(len(sizes)):  # by falling size
             if sizes[cluster] < least:
                 break
@@ -58,8 +60,8 @@ def style_clusters(result: HmacResult, least_share: float = 0.01) -> Styles:
             if level + 1 < len(result.levels):
                 above = result.levels[level + 1].labels[labels == cluster]
                 number = int(numbers[level + 1][np.bincount(above).argmax()])
-            if number < 0 or number in taken:
+            if number < 0 or number in used:
                 number, following = following % MOST_STYLES, following + 1
-            taken.add(number)
+            used.add(number)
             numbers[level][cluster] = number
     return Styles(numbers)

@@ -1,1 +1,1 @@
-"""What is kept: readers, HDF5 layout, checkpoints, run record; the only place that imports h5py."""
+"""Files: readers, the layout of HDF5, checkpoints and the record of a run; the only place that imports h5py."""

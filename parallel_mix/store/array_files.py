@@ -15,6 +15,7 @@ from parallel_mix.store.tables import Selection, Table, as_numbers, without_coun
 
 
 def read_npy(path: Path, selection: Selection) -> Table:
+    """Read the array of an npy file as a table."""
     for asked in (selection.labels, selection.row_names, selection.weights):
         if asked:
             raise UnknownNameError(
@@ -24,31 +25,34 @@ def read_npy(path: Path, selection: Selection) -> Table:
 
 
 def read_npz(path: Path, selection: Selection) -> Table:
+    """Read the arrays X (or the one asked for), w, y, rows and columns of an npz file as a table."""
     archive = load(path)
     names = list(archive.files)
     data = selection.dataset if selection.dataset in names else only_array(names, selection.dataset, path)
-    parts: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for role, name in (("w", selection.weights or "w"), ("y", selection.labels or "y")):
         asked = selection.weights if role == "w" else selection.labels
         if name in names:
-            parts[role] = member(archive, name, path)
+            fields[role] = member(archive, name, path)
         elif asked:
             raise UnknownNameError(f"{path} has no array {name!r}; it has {', '.join(names)}.", name)
     for role, name in (("rows", selection.row_names or "rows"), ("columns", "columns")):
         if name in names:
-            parts[role] = [str(value) for value in member(archive, name, path)]
-    if "w" in parts:
-        parts["w"] = as_numbers(parts["w"], "The weights", path).ravel()
-    return Table(as_numbers(member(archive, data, path), f"The array {data!r}", path, selection.kind), path, **parts)
+            fields[role] = [str(value) for value in member(archive, name, path)]
+    if "w" in fields:
+        fields["w"] = as_numbers(fields["w"], "The weights", path).ravel()
+    return Table(as_numbers(member(archive, data, path), f"The array {data!r}", path, selection.kind), path, **fields)
 
 
 def only_array(names: list[str], wanted: str, path: Path) -> str:
+    """The name of the only array, where the one that is wanted is not there."""
     if len(names) == 1:
         return names[0]
     raise InputError(f"{path} has no array {wanted!r}; it has {', '.join(names) or 'none'}. Choose one with --dataset.")
 
 
 def load(path: Path) -> Any:
+    """The array of an npy file or the archive of an npz file; a damaged one is refused in a sentence."""
     try:
         return np.load(path, allow_pickle=False)
     except ValueError as error:
@@ -60,6 +64,7 @@ def load(path: Path) -> Any:
 
 
 def member(archive: Any, name: str, path: Path) -> Any:
+    """An array of an npz archive; a damaged one is refused in a sentence."""
     try:
         return archive[name]
     except ValueError as error:
@@ -90,6 +95,7 @@ def parquet_table(path: Path) -> Any:
 
 
 def read_parquet(path: Path, selection: Selection) -> Table:
+    """Read the columns of a parquet file as a table."""
     content = parquet_table(path)
     names = list(content.column_names)
     chosen: dict[str, str] = {}
@@ -98,21 +104,21 @@ def read_parquet(path: Path, selection: Selection) -> Table:
             if name not in names:
                 raise UnknownNameError(f"{path} has no column {name!r}; it has {', '.join(names)}.", name)
             chosen[role] = name
-    taken = [names.index(name) for name in chosen.values()]
-    choice = choose(names, True, selection, taken, path, [names.index(name) for name in pandas_index(content)])
+    reserved = [names.index(name) for name in chosen.values()]
+    choice = choose(names, True, selection, reserved, path, [names.index(name) for name in pandas_index(content)])
     if choice.index and "rows" not in chosen:
         chosen["rows"] = names[choice.index[0]]
     kept = [names[k] for k in choice.data]
     columns = [as_numbers(content[name].to_numpy(), f"Column {name!r}", path, selection.kind) for name in kept]
-    parts: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "w" in chosen:
-        parts["w"] = as_numbers(content[chosen["w"]].to_numpy(), "The weights", path)
+        fields["w"] = as_numbers(content[chosen["w"]].to_numpy(), "The weights", path)
     if "y" in chosen:
-        parts["y"] = np.array([str(value) for value in content[chosen["y"]].to_pylist()])
+        fields["y"] = np.array([str(value) for value in content[chosen["y"]].to_pylist()])
     if "rows" in chosen:
-        parts["rows"] = [str(value) for value in content[chosen["rows"]].to_pylist()]
+        fields["rows"] = [str(value) for value in content[chosen["rows"]].to_pylist()]
     X = np.column_stack(columns) if columns else np.empty((content.num_rows, 0))
-    return without_counting_columns(Table(X, path, **parts), choice, names, True, selection)
+    return without_counting_columns(Table(X, path, **fields), choice, names, True, selection)
 
 
 def pandas_index(content: Any) -> list[str]:

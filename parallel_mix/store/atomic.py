@@ -33,18 +33,19 @@ def written_whole(path: Path, sync: bool = True) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
     with written_whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Live status: replaced whole, but not worth waiting for the disk."""
+    """Write a JSON file whole or not at all, without waiting for the disk: a live status is soon replaced."""
     with written_whole(path, sync=False) as temporary:
         temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
 def explain(error: OSError, path: Path) -> str:
-    """A sentence for a write that failed."""
+    """A sentence on why a path could not be written."""
     number, text = error.errno, str(error)
     if number in (errno.ENOSPC, errno.EDQUOT) or "No space left" in text or f"errno = {errno.ENOSPC}" in text:
         return f"The disk of {path.parent} is full: {path.name} could not be written. Free some space and run again."
@@ -60,7 +61,7 @@ def explain(error: OSError, path: Path) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Find out before the work, not after it, that the output cannot be written."""
+    """Refuse an output that cannot be written, before the work and not after it."""
     if path.is_dir():
         raise InputError(f"{path} is a folder: give the name of a file to write.")
     probe = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.probe")
@@ -72,6 +73,7 @@ def check_writable(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
+    """Write to disk that a file in this folder has got its name."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -24,36 +24,38 @@ from parallel_mix.store.atomic import write_json
 from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened
 
 A_WHILE = 60.0
-"""Seconds without a word after which a run that is said to be under way is taken to be dead."""
+"""Seconds without a heartbeat after which a run whose status says that it runs counts as dead."""
 LIKELY_ALIVE = 8.0
+"""Seconds since its last heartbeat for which such a run is likely to be alive."""
 ASK_EVERY = 0.1
+"""Seconds, at least, from one question to the model how far it is to the next."""
 LAYOUT = 9
-"""Of the states in checkpoints; to be raised with any change of them, so that an older one is refused in words."""
+"""The number of the layout of checkpoints' states: raised with any change, so that an older one is refused in words."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""
 
 
 def checkpoint_path(output: Path) -> Path:
-    """What a run that writes `output` goes on from."""
+    """The path of the checkpoint of the run that writes `output`."""
     return output.with_name(output.name + ".checkpoint")
 
 
 def status_path(output: Path) -> Path:
-    """Where a run that writes `output` says how far it is."""
+    """The path of the status, in JSON, of the run that writes `output`."""
     return output.with_name(output.name + ".progress.json")
 
 
 def read_status(path: Path) -> dict[str, Any]:
-    """What a run says of itself; nothing where it says nothing, or nothing that can be understood."""
+    """The status of a run by its names; empty where there is no file, or none that can be understood."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict):
-            return {key: value for key, value in found.items() if _makes_sense(key, value)}
+        status = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(status, dict):
+            return {key: value for key, value in status.items() if _makes_sense(key, value)}
     return {}
 
 
 def _makes_sense(key: str, value: Any) -> bool:
-    """True for a value of a status that is of its kind."""
+    """Whether a value of a status is of the type that belongs to its name."""
     if key in ("attempt", "launch", "process"):
         return type(value) is int and 0 <= value < 2**31
     if key in ("done", "total", "rate", "seconds_left", "seconds", "heartbeat"):
@@ -62,7 +64,7 @@ def _makes_sense(key: str, value: Any) -> bool:
 
 
 def note_queued(output: Path, job: str) -> None:
-    """Say that a run waits in a queue, unless one is under way."""
+    """Write the status of a run that waits in a queue as this job, unless the run is under way."""
     path = status_path(output)
     before = read_status(path)
     if before.get("state") == "running" and time.time() - path.stat().st_mtime < A_WHILE:
@@ -81,7 +83,7 @@ def note_queued(output: Path, job: str) -> None:
 
 
 class KeptRun:
-    """A run whose state is kept: `models.core.run.Run` with files behind it."""
+    """A run with files behind it: what a model offers goes into a checkpoint, what it reports into a status file."""
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class KeptRun:
         self.write_status("running", first=True)
 
     def _under_way(self, before: dict[str, Any]) -> str:
-        """Where another run of this seems to be at work, or ''."""
+        """The host and process where another attempt of this run seems to be at work, or ''."""
         alive = before.get("state") == "running" and time.time() - self.status.stat().st_mtime < LIKELY_ALIVE
         if before.get("host") == socket.gethostname() and not Path(f"/proc/{before.get('process')}").exists():
             alive = False
@@ -128,15 +130,18 @@ class KeptRun:
     # what a model sees
 
     def restored(self) -> dict[str, Any] | None:
+        """The state in the checkpoint of an earlier attempt, or None; progress is counted from here on."""
         self.progress.begin()
         return self._state
 
     def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Keep a state in mind, and write it where the last checkpoint is old enough for what checkpoints cost."""
         self._latest = state
         if time.monotonic() - self._saved_at >= max(self.pause, self._cost / COST_SHARE):
             self.save()
 
     def report(self, how_far: Callable[[], tuple[float, float, str]]) -> None:
+        """Show how far the run is, and write it into the status once a second."""
         self._how_far = how_far
         now = time.monotonic()
         if now - self._asked_at < ASK_EVERY:
@@ -149,12 +154,12 @@ class KeptRun:
     # what a job does
 
     def heartbeat(self) -> None:
-        """Say that the run is alive while a long task lasts."""
+        """Write into the status that the run is alive, while a long task lasts."""
         if time.monotonic() - self._reported_at >= 5.0:
             self.write_status("running")
 
     def save(self) -> None:
-        """Write the latest state offered."""
+        """Write the state that was offered last into the checkpoint."""
         if self._latest is None:
             return
         self.yield_to_later_attempt()
@@ -173,17 +178,17 @@ class KeptRun:
         self.seconds += self._cost
 
     def forget(self) -> None:
-        """What the checkpoint speaks of is not there any more: all is to be done."""
+        """Drop the checkpoint, as the unfinished file that it belongs to is gone: all is to be done again."""
         self._state, self.reused = None, 0.0
         self.checkpoint.unlink(missing_ok=True)
 
     def finish(self, how: str = "finished") -> None:
-        """The result is written: the checkpoint has done its work."""
+        """End the run: its result is written, so the checkpoint goes and the status says `done`."""
         self.write_status("done", how)
         self.checkpoint.unlink(missing_ok=True)
 
     def write_status(self, state: str, text: str = "", first: bool = False) -> None:
-        """Say how far the run is, for people and scripts, unless a later attempt says so already."""
+        """Write how far the run is, for people and scripts, unless a later attempt has taken its place."""
         if not first:
             self.yield_to_later_attempt()
         self._reported_at = time.monotonic()
@@ -212,7 +217,7 @@ class KeptRun:
         )
 
     def yield_to_later_attempt(self) -> None:
-        """A run that was cut off and replaced must not write over its successor's checkpoint."""
+        """End this attempt where a later one has begun: it must not write over its successor's checkpoint."""
         other = read_status(self.status)
         if int(other.get("launch", 0)) > self.launch:
             raise SupersededError(
@@ -266,17 +271,17 @@ def difference(key: str, was: Any, now: Any, sentences: Mapping[str, str]) -> st
 
 
 class WatchedRun(KeptRun):
-    """A run that goes on from a checkpoint and writes nothing: for a look at one task of it."""
+    """A run that goes on from a checkpoint and writes nothing: for one task of it by itself (`--only-task`)."""
 
     def save(self) -> None:
-        """Nothing is kept of a look."""
+        """Write no checkpoint."""
 
     def write_status(self, state: str, text: str = "", first: bool = False) -> None:
-        """Nor is it a state of the run."""
+        """Write no status."""
 
 
 def as_plain(value: Any) -> Any:
-    """Numbers and tuples as JSON knows them."""
+    """The value with NumPy's numbers as Python's and tuples as lists, as JSON knows them."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple):

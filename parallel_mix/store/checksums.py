@@ -29,17 +29,17 @@ from parallel_mix.store.mapped import mapped
 MARK, VERSION = b"parallel-mix sums", 1
 FOOT = struct.Struct(f"<{len(MARK)}sB7Q")
 BYTES = 8
-"""Of a checksum."""
-BLOCK = 1_048_576
-"""Bytes of plain content with one checksum."""
+"""The length of a checksum, in bytes."""
+PLAIN_BYTES = 1_048_576
+"""The bytes of a plain block, which has one checksum."""
 LEAST_WIDTH = 512
-"""Narrower pieces, in bytes, are slow to compare: they are of tiles whose distances take far longer."""
+"""Pieces of fewer bytes a row are slow to compare: they are of tiles whose distances take far longer."""
 LEAST_BYTES = 65_536
 """Rows of a matrix with one checksum have pieces of at least so many bytes, where a tile is so large."""
 
 
 class Grid(NamedTuple):
-    """Where a matrix lies in a file, and how it is cut into pieces, some rows high and some bytes wide."""
+    """The place of a matrix in a file, and the pieces that it is cut into, some rows high and some bytes wide."""
 
     start: int  # its first byte
     rows: int
@@ -49,7 +49,7 @@ class Grid(NamedTuple):
 
     @classmethod
     def of_tiles(cls, start: int, shape: tuple[int, int], itemsize: int, height: int, width: int) -> Grid:
-        """A matrix that is written in tiles of this height and width."""
+        """The grid of a matrix that is written in tiles of this height and width (in entries)."""
         bytes_wide = min(width, shape[1]) * itemsize
         wished = 2 ** max(math.ceil(math.log2(LEAST_BYTES / bytes_wide)), 0)
         high = wished if height >= shape[0] else math.gcd(height, wished)
@@ -62,11 +62,11 @@ class Grid(NamedTuple):
 
     @property
     def sums(self) -> int:
-        """How many checksums it has."""
+        """How many checksums the matrix has."""
         return -(-self.rows // self.piece_rows)
 
     def sums_of(self, values: np.ndarray, first_byte: int) -> list[int]:
-        """What a tile adds to the checksums of its rows; `first_byte` is where in its rows the tile begins."""
+        """The numbers that a tile adds to the checksums of its rows; it begins at `first_byte` of these rows."""
         raw = np.ascontiguousarray(values).view(np.uint8)
         wide, high, sum_of = self.piece_bytes, self.piece_rows, xxhash.xxh3_64_intdigest
         if raw.shape[1] <= wide:
@@ -84,12 +84,12 @@ NO_GRID = Grid(0, 0, 0, 1, 0)
 
 
 class DifferentError(Exception):
-    """A file is not what was written; the message says where, to be told with the name of the file."""
+    """A file does not hold what was written to it; the message says where, and goes with the name of the file."""
 
 
 @dataclass(frozen=True)
 class Checksums:
-    """The checksums of a file, which are sound."""
+    """The checksums of a file, which have been compared with their own checksum."""
 
     path: Path
     length: int
@@ -99,7 +99,7 @@ class Checksums:
 
     @classmethod
     def of(cls, path: Path) -> Checksums | None:
-        """Those at the end of a file; None where it has none."""
+        """The checksums at the end of a file; None where it has none."""
         end = FOOT.size + BYTES
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -111,7 +111,7 @@ class Checksums:
             if mark != MARK:
                 return None
             grid, plain, rest = Grid(*place), 0, size - end - length
-            if version == VERSION and block == BLOCK and grid.piece_rows and grid.end <= length:
+            if version == VERSION and block == PLAIN_BYTES and grid.piece_rows and grid.end <= length:
                 plain = BYTES * (-(-grid.start // block) - (-(length - grid.end) // block))
             if not plain or plain + BYTES * grid.sums != rest:
                 raise DifferentError("it is not as long as it was written, or was written by a later parallel-mix")
@@ -123,9 +123,9 @@ class Checksums:
 
     def compare_plain(self) -> None:
         """Refuse a file of which anything but the matrix is not what was written."""
-        room = memoryview(bytearray(BLOCK))
+        room = memoryview(bytearray(PLAIN_BYTES))
         with self.path.open("rb", buffering=0) as file:
-            for number, (a, b) in enumerate(spans(self.length, self.grid)):
+            for number, (a, b) in enumerate(plain_blocks(self.length, self.grid)):
                 if digest_at(file, a, room[: b - a]) != self.plain[number * BYTES : (number + 1) * BYTES]:
                     raise DifferentError(f"bytes {a:,} to {b:,} are not those that were written")
 
@@ -142,10 +142,10 @@ class Checksums:
         """
         high = self.grid.piece_rows
         begin, end = first // high * high, min(-(-last // high) * high, self.grid.rows)
-        step = max(BLOCK // (high * self.grid.row_bytes), 1) * high
+        step = max(PLAIN_BYTES // (high * self.grid.row_bytes), 1) * high
         for a in range(begin, end, step):
-            for k, found in enumerate(self.grid.sums_of(entries[a : min(a + step, end)], 0), start=a // high):
-                if found != self.of_rows[k]:
+            for k, checksum in enumerate(self.grid.sums_of(entries[a : min(a + step, end)], 0), start=a // high):
+                if checksum != self.of_rows[k]:
                     rows = f"{k * high + 1:,} to {min((k + 1) * high, self.grid.rows):,}"
                     raise DifferentError(f"rows {rows} of its matrix are not those that were written")
 
@@ -158,15 +158,15 @@ class Checksums:
             self.compare_range(entries, 0, grid.rows)
 
 
-def spans(length: int, grid: Grid) -> Iterator[tuple[int, int]]:
-    """The blocks (from, to) of what is no matrix."""
+def plain_blocks(length: int, grid: Grid) -> Iterator[tuple[int, int]]:
+    """The blocks (from byte, to byte) of what is not the matrix."""
     for begin, end in ((0, grid.start), (grid.end, length)):
-        for a in range(begin, end, BLOCK):
-            yield a, min(a + BLOCK, end)
+        for a in range(begin, end, PLAIN_BYTES):
+            yield a, min(a + PLAIN_BYTES, end)
 
 
 def digest_at(file: Any, at: int, room: memoryview) -> bytes:
-    """Fill the room with the bytes at a place of a file; their checksum."""
+    """Fill the room with the bytes at a place of a file; return their checksum."""
     done = 0
     while done < len(room) and (count := os.preadv(file.fileno(), [room[done:]], at + done)):
         done += count
@@ -174,28 +174,28 @@ def digest_at(file: Any, at: int, room: memoryview) -> bytes:
 
 
 def checksums_of(content: bytes) -> bytes:
-    """What is to stand behind the content of a file without a large matrix."""
+    """The checksums, with foot and seal, to be written behind a content without a large matrix."""
     view = memoryview(content)
-    sums = (xxhash.xxh3_64_digest(view[a:b]) for a, b in spans(len(view), NO_GRID))
+    sums = (xxhash.xxh3_64_digest(view[a:b]) for a, b in plain_blocks(len(view), NO_GRID))
     return sealed(b"".join(sums), len(view), NO_GRID)
 
 
 def add_checksums(path: Path, grid: Grid, of_rows: list[int]) -> None:
-    """Add to a file with a large matrix what is to stand behind it.
+    """Write the checksums, with foot and seal, behind the content of a file with a large matrix.
 
     Where tiles are so small that comparing rows with their pieces would be slow, rows get checksums of their own once
     they have been compared.
     """
-    length, room = path.stat().st_size, memoryview(bytearray(BLOCK))
+    length, room = path.stat().st_size, memoryview(bytearray(PLAIN_BYTES))
     if grid.piece_bytes < min(LEAST_WIDTH, grid.row_bytes):
         entries = mapped(path, np.dtype(np.uint8), grid.start, (grid.rows, grid.row_bytes), "r")
         whole = Grid.of_tiles(grid.start, entries.shape, 1, *entries.shape)
         Checksums(path, length, b"", grid, tuple(of_rows)).compare_range(entries, 0, grid.rows)
-        step = max(BLOCK // (whole.piece_rows * grid.row_bytes), 1) * whole.piece_rows
-        grid, parts = whole, [whole.sums_of(entries[a : a + step], 0) for a in range(0, grid.rows, step)]
-        of_rows = [some for part in parts for some in part]
+        step = max(PLAIN_BYTES // (whole.piece_rows * grid.row_bytes), 1) * whole.piece_rows
+        grid, sums_of_blocks = whole, [whole.sums_of(entries[a : a + step], 0) for a in range(0, grid.rows, step)]
+        of_rows = [some for block in sums_of_blocks for some in block]
     with path.open("rb+", buffering=0) as file:
-        sums = [digest_at(file, a, room[: b - a]) for a, b in spans(length, grid)]
+        sums = [digest_at(file, a, room[: b - a]) for a, b in plain_blocks(length, grid)]
         file.seek(length)
         content = memoryview(sealed(b"".join(sums) + struct.pack(f"<{grid.sums}Q", *of_rows), length, grid))
         while content:
@@ -204,6 +204,6 @@ def add_checksums(path: Path, grid: Grid, of_rows: list[int]) -> None:
 
 
 def sealed(sums: bytes, length: int, grid: Grid) -> bytes:
-    """The sums with their foot and seal."""
-    foot = FOOT.pack(MARK, VERSION, length, BLOCK, *grid)
+    """The checksums with their foot and their own checksum."""
+    foot = FOOT.pack(MARK, VERSION, length, PLAIN_BYTES, *grid)
     return sums + foot + xxhash.xxh3_64_digest(sums + foot)

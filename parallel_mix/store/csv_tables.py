@@ -63,7 +63,7 @@ def _texts_of(body: list[str], separator: str, columns: list[int]) -> list[str] 
 
 
 def lines_of(path: Path, plain: bool = False) -> list[str]:
-    """The lines of a file; without blank ones and remarks, unless they are to be taken as they are."""
+    """The lines of a file without blank ones and remarks (#); with `plain`, all lines as they are."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -77,10 +77,12 @@ def lines_of(path: Path, plain: bool = False) -> list[str]:
 
 
 def separator_of(line: str) -> str:
+    """The separator that parts a line into the most cells."""
     return max(SEPARATORS, key=lambda s: (line.count(s) if s != " " else len(line.split()) - 1, -SEPARATORS.index(s)))
 
 
 def cells_of(line: str, separator: str) -> list[str]:
+    """The cells of a line, without blanks around them."""
     if separator == " ":
         return line.split()
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
@@ -105,7 +107,7 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _fast(body: list[str], separator: str, kept: list[int], width: int) -> Array | None:
-    """NumPy's own reader; None where it stumbles."""
+    """The columns `kept` as numbers by NumPy's own reader; None where it cannot read them."""
     try:
         numbers = np.loadtxt(
             io.StringIO("\n".join(body)),
@@ -148,13 +150,13 @@ def _by_cell(
                     f"Row {k + 1}, column {names[j]!r} of {path} is {cell!r}, which is no number. If the column holds "
                     "names or classes, say so: --row-names or --labels; --columns chooses others."
                 ) from None
-    extra: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "w" in chosen:
-        extra["w"] = numbers[:, chosen["w"]]
+        fields["w"] = numbers[:, chosen["w"]]
     if "y" in chosen:
-        extra["y"] = np.array([cells[chosen["y"]] for cells in table])
+        fields["y"] = np.array([cells[chosen["y"]] for cells in table])
     naming = [chosen["rows"]] if "rows" in chosen else choice.index[:1]
     if naming:
         texts = [cells[naming[0]] for cells in table]
-        extra["rows"] = texts if any(texts) else None
-    return Table(numbers[:, choice.data], path, **extra)
+        fields["rows"] = texts if any(texts) else None
+    return Table(numbers[:, choice.data], path, **fields)

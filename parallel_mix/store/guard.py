@@ -26,7 +26,7 @@ from parallel_mix.store.checksums import Checksums, DifferentError
 from parallel_mix.store.damage import MEND
 
 DEADLINE = 4.0
-"""Seconds for one part of a file, after which the library is taken to be in a loop (or to fill memory with nothing)."""
+"""Seconds for one part of a file, after which the library counts as in a loop (or filling memory with nothing)."""
 BYTES_OF_EACH = 4_194_304
 """How much of a dataset is read at most, but for one chunk."""
 LARGEST_CHUNK = 67_108_864
@@ -38,7 +38,7 @@ _seen: dict[_State, Checksums | str | None] = {}
 
 
 def look_first(path: Path, mend: str) -> None:
-    """Refuse a file whose checksums differ, or which the HDF5 library does not survive; each state is looked at once.
+    """Refuse a file whose checksums differ, or which the HDF5 library does not survive; each state is tried once.
 
     Rows of a large matrix are not compared: that is done when they are read. `mend` is what the user is to do.
     """
@@ -63,7 +63,7 @@ def checksums_in(path: Path) -> Checksums | None:
 
 
 def _state_of(path: Path) -> _State:
-    """What changes when a file does."""
+    """The path, inode, size and times of a file: another state of the file has other ones."""
     now = path.stat()
     if not stat.S_ISREG(now.st_mode):
         raise InputError(f"{path} is no file.")
@@ -71,7 +71,7 @@ def _state_of(path: Path) -> _State:
 
 
 def _look(path: Path) -> Checksums | str | None:
-    """The checksums of a file, if it has any, or what is wrong with it."""
+    """The checksums of a file, None if it has none; or a text on what is wrong with it."""
     try:
         sums = Checksums.of(path)
         if sums is not None:
@@ -82,7 +82,7 @@ def _look(path: Path) -> Checksums | str | None:
 
 
 def _try_out(path: Path) -> str:
-    """Let a copy of this process read the file; what is wrong with it, or an empty text."""
+    """Let a copy of this process read the file; returned is a text on what is wrong with it, or an empty one."""
     if _helper is None and "mpi4py.MPI" in sys.modules:
         return ""  # a process in which MPI runs should not be copied, and nobody called `before_mpi`
     end = -(_end_of(path) if _helper is None else _helper.end_of(path))
@@ -128,7 +128,7 @@ _helper: _Helper | None = None
 
 
 def before_mpi() -> None:
-    """Make ready to try out files although MPI is about to begin in this process."""
+    """Fork the process that tries out files, before MPI begins in this one."""
     global _helper
     _helper = _Helper()
 

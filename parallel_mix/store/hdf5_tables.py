@@ -25,7 +25,7 @@ CHECKED = "checksums"
 
 @contextmanager
 def opened(path: Path, mend: str = MEND) -> Iterator[Any]:
-    """An HDF5 file to read; a sentence, which ends with how to `mend` it, where it cannot be."""
+    """An HDF5 file, opened to be read; where it cannot be, a sentence that ends with how to `mend` it."""
     look_first(path, mend)
     try:
         file = h5py.File(path, "r", locking=False)
@@ -41,7 +41,7 @@ def opened(path: Path, mend: str = MEND) -> Iterator[Any]:
 
 @contextmanager
 def hdf5_written_whole(path: Path, kind: str | None = None) -> Iterator[Any]:
-    """An HDF5 file to write, there whole or not at all; of a kind, or a table, which its user may add to.
+    """A new HDF5 file to write to, there whole or not at all; without `kind` a table, which its user may add to.
 
     It is made in memory and then written in one go: the HDF5 library does not survive a disk that is full.
     """
@@ -58,34 +58,35 @@ def hdf5_written_whole(path: Path, kind: str | None = None) -> Iterator[Any]:
 
 
 def read_hdf5(path: Path, selection: Selection) -> Table:
+    """Read the table in a dataset of an HDF5 file, with the weights, classes and names beside it."""
     with opened(path) as file:
         stamp = stamp_of(path)
         what = f"Dataset {selection.dataset!r}"
         X = as_numbers(read_dataset(file, selection.dataset, path, selection.kind), what, path, selection.kind)
         group = file[selection.dataset].parent
-        parts = read_names_beside(file, group, selection, path)
+        fields = read_names_beside(file, group, selection, path)
         weights = beside(file, group, selection.weights, "w", path)
         if weights is not None:
-            parts["weights_dataset"] = weights
-            parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
-    return Table(X, path, dataset=selection.dataset, stamp=stamp, **parts)
+            fields["weights_dataset"] = weights
+            fields["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
+    return Table(X, path, dataset=selection.dataset, stamp=stamp, **fields)
 
 
 def read_names_beside(file: Any, group: Any, selection: Selection, path: Path) -> dict[str, Any]:
-    """Known classes and names of rows and columns, where they are beside the data or asked for."""
-    parts: dict[str, Any] = {}
+    """The classes (y), and the names of rows and columns, that are beside the data or were asked for."""
+    fields: dict[str, Any] = {}
     labels = beside(file, group, selection.labels, "y", path)
     if labels is not None:
-        parts["y"] = texts_in(file, labels, path)
+        fields["y"] = texts_in(file, labels, path)
     for role, asked in (("rows", selection.row_names), ("columns", None)):
         name = beside(file, group, asked, role, path)
         if name is not None:
-            parts[role] = [str(value) for value in texts_in(file, name, path)]
-    return parts
+            fields[role] = [str(value) for value in texts_in(file, name, path)]
+    return fields
 
 
 def beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -> str | None:
-    """The full name of a dataset asked for (it must be there) or of the default beside X (it may be)."""
+    """The full name of the dataset asked for, which must be there, or of the default beside X; None where it is not."""
     if asked is not None:
         if asked not in file:
             raise UnknownNameError(f"{path} has no dataset {asked!r}; it has {listing(file)}.", asked)
@@ -94,7 +95,7 @@ def beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -
 
 
 def read_dataset(file: Any, name: str, path: Path, kind: str = "numbers") -> Any:
-    """Numbers (or categories) of a dataset, whole."""
+    """All values of a dataset, which must be numbers (or categories, by `kind`)."""
     dataset = file.get(name)
     if not isinstance(dataset, h5py.Dataset):
         raise InputError(f"{path} has no dataset {name!r}; it has {listing(file)}. Choose one with --dataset.")
@@ -105,6 +106,7 @@ def read_dataset(file: Any, name: str, path: Path, kind: str = "numbers") -> Any
 
 
 def texts_in(file: Any, name: str, path: Path) -> Any:
+    """All values of a dataset: texts where it has texts, else numbers."""
     dataset = file[name]
     if h5py.check_string_dtype(dataset.dtype) is not None:
         return np.array(dataset.asstr()[()])
@@ -112,6 +114,7 @@ def texts_in(file: Any, name: str, path: Path) -> Any:
 
 
 def listing(file: Any) -> str:
+    """The names of the first datasets of a file, for a sentence."""
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") if names else "none"
@@ -158,10 +161,12 @@ class StoredRows:
         return cls(str(path.absolute()), dataset, weights_dataset, shape, stamp or stamp_of(path))
 
     def rows(self, start: int, stop: int) -> Array:
+        """Rows start..stop as float64."""
         with self._dataset(self.dataset) as dataset:
             return np.asarray(dataset[start:stop], dtype=np.float64).reshape(stop - start, self.shape[1])
 
     def weights(self) -> Array | None:
+        """Weights of all rows, or None where all count alike."""
         if self.weights_dataset is None:
             return None
         with self._dataset(self.weights_dataset) as dataset:
@@ -178,5 +183,6 @@ class StoredRows:
 
 
 def stamp_of(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    """The size of a file in bytes, and the time of its last change in nanoseconds."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Labels as text."""
+"""Labels, written as text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Parts of files that are mapped into memory, and what becomes of it when a file is cut short meanwhile.
 
 Whoever touches a page of a mapping that the file has no more, gets the signal SIGBUS, which ends the process without a
-word. Here such pages are replaced by zeros: the computation comes to its end, and then the file is found to be another
-one than it was (`StoredMatrix.check_unchanged`), which is told in words, by every backend in its way. Where the file is
+word. Here such pages are replaced by zeros: the computation comes to its end, and then the check of the file
+(`StoredMatrix.check_unchanged`) fails, and every backend says so in words. Where the file is
 as long as it was, its disk cannot be read: the process ends with a sentence of that.
 """
 
@@ -30,7 +30,7 @@ FIXED, ANONYMOUS, PRIVATE, READ_WRITE = 0x10, 0x20, 0x02, 0x3
 
 @dataclass(frozen=True)
 class Mapping:
-    """Where a part of a file is in memory."""
+    """The place in memory of a part of a file."""
 
     first: int
     end: int
@@ -42,7 +42,7 @@ _mappings: weakref.WeakKeyDictionary[Any, Mapping] = weakref.WeakKeyDictionary()
 
 
 class _Action(ctypes.Structure):
-    """What is to be done at a signal (`struct sigaction` of Linux's C libraries)."""
+    """An action to be done at a signal (`struct sigaction` of Linux's C libraries)."""
 
     _fields_ = [
         ("handler", ctypes.c_void_p),
@@ -83,7 +83,7 @@ _handler: Any = None
 
 
 def _listen() -> None:
-    """Be told of pages that are not there, in this process and those forked from it."""
+    """Handle pages that are not there any more, in this process and those forked from it."""
     global _handler
     if _handler is None and sys.platform == "linux" and sys.maxsize > 2**32:
         _handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(_lost_page)

@@ -35,18 +35,20 @@ RESERVE = 2**18
 
 
 class TileSize(Protocol):
-    """How large tiles are, but for those at the edges."""
+    """The size of tiles, but for smaller ones at the edges."""
 
     @property
-    def height(self) -> int: ...
+    def height(self) -> int:
+        """The rows of a tile."""
 
     @property
-    def width(self) -> int: ...
+    def width(self) -> int:
+        """The columns of a tile."""
 
 
 @dataclass(frozen=True)
 class MatrixFile:
-    """Where a matrix is being written, as workers need to know it."""
+    """The place of a matrix that is being written, as workers need to know it."""
 
     path: str
     offset: int
@@ -55,7 +57,7 @@ class MatrixFile:
     host: str  # rank 0's
 
     def put(self, row: int, column: int, values: np.ndarray, layout: TileSize) -> tuple[int, np.ndarray]:
-        """Write a tile in place; from another host than rank 0's, see it to the disk, too.
+        """Write a tile in its place; from another host than rank 0's, also to disk.
 
         Returned are the number of the first checksum of rows that the tile adds to, and what it adds to that one and
         the next ones.
@@ -79,11 +81,11 @@ class MatrixFile:
         return row // grid.piece_rows, np.array(grid.sums_of(values, column * values.itemsize), np.uint64)
 
     def grid(self, layout: TileSize) -> Grid:
-        """The matrix as its checksums see it."""
+        """The grid of pieces by which the matrix gets its checksums, where tiles are of this size."""
         return Grid.of_tiles(self.offset, self.shape, np.dtype(self.dtype).itemsize, layout.height, layout.width)
 
     def sync(self) -> None:
-        """See to the disk what this host has written."""
+        """Write to disk what this host has written."""
         with self._opened() as file:
             os.fdatasync(file)
 
@@ -113,23 +115,23 @@ def _write(file: int, content: memoryview, at: int) -> None:
 
 
 def staging_path(output: Path, identity: dict[str, Any]) -> Path:
-    """The name of the unfinished file: of the result and of what decides it."""
+    """The path of the unfinished file: it is named by the result and by a digest of what decides it."""
     text = json.dumps(identity, sort_keys=True)
     return output.with_name(f".{output.name}.{hashlib.sha256(text.encode()).hexdigest()[:12]}.part")
 
 
 def sweep(output: Path) -> None:
-    """Remove what runs without a checkpoint have left of this output."""
+    """Remove unfinished files of this output that runs without a checkpoint have left."""
     for path in output.absolute().parent.glob(f".{glob.escape(output.name)}.*"):
         if re.search(r"\.([0-9a-f]{12}\.part|[0-9]+\.plan)$", path.name):
             path.unlink(missing_ok=True)
 
 
 def check_room(output: Path, shape: tuple[int, int], dtype: str, more: int) -> None:
-    """Refuse a matrix that the disk has no room for, with so many bytes beside it."""
+    """Refuse a matrix that the disk has no room for, with `more` bytes beside it."""
     needed = shape[0] * shape[1] * np.dtype(dtype).itemsize + RESERVE + more
-    found = os.statvfs(output.absolute().parent)
-    free = found.f_bavail * found.f_frsize
+    disk = os.statvfs(output.absolute().parent)
+    free = disk.f_bavail * disk.f_frsize
     if needed > free:
         raise InputError(
             f"A matrix of {shape[0]:,} x {shape[1]:,} {dtype} needs {as_bytes(needed)}, and the disk of "
@@ -139,13 +141,13 @@ def check_room(output: Path, shape: tuple[int, int], dtype: str, more: int) -> N
 
 
 def as_bytes(count: int) -> str:
-    """A number of bytes in a unit that shows it."""
+    """A number of bytes in KiB, MiB or GiB, as text."""
     unit = next((unit for unit in ("GiB", "MiB") if count >= 2 ** {"GiB": 30, "MiB": 20}[unit]), "KiB")
     return f"{count / 2 ** {'GiB': 30, 'MiB': 20, 'KiB': 10}[unit]:,.1f} {unit}"
 
 
 def plan(output: Path, shape: tuple[int, int], dtype: str) -> tuple[int, bytes]:
-    """Where the matrix begins in a file of its own, and all that comes before it."""
+    """The byte at which the matrix begins in a file of its own, and all bytes before it."""
     trial = output.with_name(f".{output.name}.{os.getpid()}.plan")
     layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     layout.set_layout(h5py.h5d.CONTIGUOUS)
@@ -167,7 +169,7 @@ def plan(output: Path, shape: tuple[int, int], dtype: str) -> tuple[int, bytes]:
 
 
 def lay_out(matrix: MatrixFile, header: bytes, more: int) -> None:
-    """Make the file with room for the matrix and so many bytes beside it."""
+    """Make the unfinished file, with room for the matrix and `more` bytes beside it."""
     path = Path(matrix.path)
     size = matrix.offset + matrix.shape[0] * matrix.shape[1] * np.dtype(matrix.dtype).itemsize
     try:
@@ -183,14 +185,14 @@ def lay_out(matrix: MatrixFile, header: bytes, more: int) -> None:
 
 
 def is_whole(matrix: MatrixFile) -> bool:
-    """True where the unfinished file is there, with room for the whole matrix."""
+    """Whether the unfinished file is there, with room for the whole matrix."""
     path = Path(matrix.path)
     size = matrix.offset + matrix.shape[0] * matrix.shape[1] * np.dtype(matrix.dtype).itemsize
     return path.exists() and path.stat().st_size >= size
 
 
 def take_up(matrix: MatrixFile, header: bytes) -> None:
-    """Go on with a file; a run that was killed while it finished it may have left something of that."""
+    """Go on with an unfinished file; its header is written again, as a run killed at its end may have changed it."""
     try:
         with Path(matrix.path).open("r+b") as file:
             file.write(header)

@@ -26,22 +26,22 @@ Tree = dict[str, Any]
 
 
 def write_tree(path: Path, kind: str, tree: Tree) -> None:
-    """Write a file of some kind, whole or not at all."""
+    """Write a result file of a kind, whole or not at all."""
     with hdf5_written_whole(path, kind) as file:
         file.attrs["format"] = FORMAT
         put_tree(file, tree)
 
 
 def read_result(path: Path, kind: str) -> Tree:
-    """The result tree of a file of this kind."""
-    if (found := kind_of(path)) != kind:
-        raise InputError(f"{path} is a result of the kind {found!r}; this needs one of the kind {kind!r}.")
+    """The tree of the result in a file, which must be of this kind."""
+    if (actual := kind_of(path)) != kind:
+        raise InputError(f"{path} is a result of the kind {actual!r}; this needs one of the kind {kind!r}.")
     with opened(path) as file:
         return _get(file[place_of(kind)])
 
 
 def read_group(path: Path, name: str) -> Tree:
-    """A group of a file as a tree."""
+    """The tree of a group of a file."""
     with opened(path) as file:
         return _get(file[name])
 
@@ -65,12 +65,12 @@ def making_sense_of(*paths: Path) -> Iterator[None]:
 
 
 def place_of(kind: str) -> str:
-    """The group (or dataset) that holds a result of a kind."""
+    """The name of the group (or dataset) that holds a result of a kind."""
     return FAMILIES[kind].place if kind in FAMILIES else kind
 
 
 def is_result(path: Path) -> bool:
-    """True for a result of ours, false for any other file."""
+    """Whether a file is a result of parallel-mix."""
     try:
         with opened(path) as file:
             return place_of(str(file.attrs.get("kind", ""))) in file
@@ -79,7 +79,7 @@ def is_result(path: Path) -> bool:
 
 
 def kind_of(path: Path) -> str:
-    """The kind of a result file of ours."""
+    """The kind of a result file; any other file is refused."""
     with opened(path) as file:
         kind = file.attrs.get("kind")
         if kind is None or place_of(str(kind)) not in file:
@@ -90,13 +90,13 @@ def kind_of(path: Path) -> str:
 
 
 def read_attribute(path: Path, name: str) -> str:
-    """What the file says of itself at its root."""
+    """An attribute at the root of a result file, as text."""
     with opened(path) as file:
         return str(file.attrs[name])
 
 
 def learnt_from_classes(path: Path) -> bool:
-    """Whether a file holds distances that were made with the known classes of its rows."""
+    """Whether a file holds distances that were learnt from the known classes of its rows (vdm)."""
     if path.suffix.lower() not in HDF5_ENDINGS or not is_result(path):
         return False
     with opened(path) as file:
@@ -104,7 +104,7 @@ def learnt_from_classes(path: Path) -> bool:
 
 
 def read_record(path: Path) -> Tree:
-    """What is known of the run that made a result."""
+    """The record of the run that made a result: command line, versions, host, seconds, attempts."""
     with opened(path) as file:
         return {key: _plain(value) for key, value in file["run"].attrs.items()} if "run" in file else {}
 
@@ -139,13 +139,13 @@ def read_data(path: Path) -> Table:
 
 
 def read_source(path: Path) -> tuple[Path, str]:
-    """The file that a result was made from, and the dataset."""
+    """The path of the file that a result was made from, and the dataset in it."""
     with opened(path) as file:
         return Path(str(file["data"].attrs["path"])), str(file["data"].attrs.get("dataset", ""))
 
 
 def read_classes(path: Path) -> list[str] | None:
-    """Known classes kept with a result."""
+    """The known classes that are kept with a result, as texts; None where there are none."""
     with opened(path) as file:
         if "data" not in file or "y" not in file["data"]:
             return None
@@ -154,7 +154,7 @@ def read_classes(path: Path) -> list[str] | None:
 
 
 def read_names(path: Path) -> tuple[list[str] | None, list[str] | None]:
-    """Names of rows and of columns kept with a result."""
+    """The names of rows and of columns that are kept with a result, each None where there are none."""
     with opened(path) as file:
         data = file["data"]
         rows, columns = (
@@ -173,6 +173,7 @@ def check_columns(path: Path, table: Table, wanted: int) -> None:
 
 
 def put_tree(group: Any, tree: Tree) -> None:
+    """Put a tree into an HDF5 group: dicts as groups, keys with @ as attributes, tables and arrays as datasets."""
     for key, value in tree.items():
         if key.startswith("@"):
             group.attrs[key[1:]] = value if isinstance(value, str | int | float | bool) else json.dumps(value)

@@ -10,7 +10,7 @@ from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, as_numbers
 
 
 def read_signatures(path: Path, selection: Selection) -> Table:
-    """Points, weights and where each signature begins; whether they fit is asked when they are compared."""
+    """Read points, weights and offsets of signatures; whether they fit together is checked when they are compared."""
     if path.suffix.lower() not in HDF5_ENDINGS:
         raise InputError(f"{path} holds no signatures: give HDF5 with values (N, d), weights (N) and offsets (n + 1).")
     group = "" if selection.dataset == Selection.dataset else f"{selection.dataset}/"

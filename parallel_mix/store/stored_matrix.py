@@ -1,4 +1,4 @@
-"""Square matrices (distances, similarities) that are read in parts, as they may be larger than memory."""
+"""Square matrices (distances, similarities) that are read block by block, as they may be larger than memory."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class StoredMatrix:
     dataset: str
     shape: tuple[int, int]
     stamp: tuple[int, int]  # size and time of the last change
-    compared: bool = False  # all rows with their checksums, by whoever looked at it first
+    compared: bool = False  # whether all rows have been compared with their checksums, by the survey
 
     @classmethod
     def of(cls, path: Path, dataset: str) -> StoredMatrix:
-        """The matrix as it is now."""
+        """The matrix in a dataset of a file, as it is now."""
         with opened(path) as file:
             return cls(str(path.absolute()), dataset, file[dataset].shape, stamp_of(path))
 
@@ -52,11 +52,11 @@ class StoredMatrix:
         return self.shape[0]
 
     def load(self) -> StoredMatrix:
-        """As what workers share."""
+        """The matrix itself: as a recipe of a backend, each worker reads for itself."""
         return self
 
     def check_unchanged(self) -> None:
-        """Refuse what is not the matrix any more that it was."""
+        """Refuse to go on where the file is gone, or has changed since the run began."""
         try:
             same = stamp_of(Path(self.path)) == self.stamp
         except OSError:
@@ -68,7 +68,7 @@ class StoredMatrix:
 
     @contextmanager
     def _opened(self, rows: Any = ()) -> Iterator[Any]:
-        """The dataset, of which these rows are as they were written, if anything tells how that was."""
+        """The dataset, opened to be read; the rows asked for are compared with their checksums, where there are any."""
         path = Path(self.path)
         with opened(path) as file:
             self.check_unchanged()
@@ -79,7 +79,7 @@ class StoredMatrix:
             yield dataset
 
     def _sums_of(self, dataset: Any) -> Checksums | None:
-        """The checksums of its rows, where there are any and nobody has compared them."""
+        """The checksums of the dataset's rows, where there are any and nobody has compared all of them."""
         sums = None if self.compared else checksums_in(Path(self.path))
         return sums if sums and dataset.id.get_offset() == sums.grid.start else None
 
@@ -88,8 +88,11 @@ class StoredMatrix:
         with self._opened(rows) as dataset:
             return floating(dataset[key])
 
-    def parts(self, start: int, stop: int) -> Iterator[tuple[int, Array]]:
-        """Some rows after the other, to be looked at and not to be written to; each part fits into a core's cache."""
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+        """The rows start..stop, in blocks (number of the first row, entries) that fit into a core's cache.
+
+        The entries are to be read and not to be written to.
+        """
         with self._opened() as dataset:
             mapped_ones = mapped_entries(dataset, self.path, "r")
             entries = dataset if mapped_ones is None else mapped_ones
@@ -104,13 +107,13 @@ class StoredMatrix:
 
     @property
     def is_mapped(self) -> bool:
-        """True where workers of one host that hold it whole share its entries in memory."""
+        """Whether workers of one host that hold the matrix whole share its entries in memory."""
         with self._opened() as dataset:
             return mapped_entries(dataset, self.path, "c") is not None
 
     @property
     def rounding(self) -> float:
-        """Of its entries, relative, some over."""
+        """The relative error of an entry by rounding, rounded up."""
         with self._opened() as dataset:
             kind = dataset.dtype
         return 4.0 * float(np.finfo(kind).eps) if kind.kind == "f" else 1e-15
@@ -120,16 +123,16 @@ class StoredMatrix:
         return np.asarray(self[start:stop], dtype=np.float64)
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns, in rising order."""
+        """The entries of some rows at some columns; both are numbers in rising order."""
         whole = len(rows) == len(columns) == self.shape[0] == self.shape[1]
         with self._opened(rows) as dataset:
             entries = mapped_entries(dataset, self.path, "c" if whole else "r")
             if whole:
                 return floating(dataset[()]) if entries is None else entries
             if entries is not None:
-                found = np.asarray(entries[np.ix_(rows, columns)])
+                chosen = np.asarray(entries[np.ix_(rows, columns)])
                 self.check_unchanged()
-                return found
+                return chosen
             return np.stack([floating(dataset[int(k)])[columns] for k in rows])
 
 
@@ -151,13 +154,13 @@ def mapped_entries(dataset: Any, path: str, mode: Literal["r", "c"]) -> Array | 
 
 
 def floating(values: Any) -> Array:
-    """Numbers as they are stored, float32 or float64; others as float64."""
+    """The values as float32 or float64, as they are stored; values of other types as float64."""
     return np.asarray(values, dtype=values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over all entries tells, or over some rows."""
+    """What one pass over all entries of a matrix tells, or over those of some rows."""
 
     digest: str
     finite: bool
@@ -168,33 +171,33 @@ class Survey:
     diagonal_at: int = 0
 
 
-Look = Callable[[Any, Path], Survey]
+Surveyor = Callable[[Any, Path], Survey]
 
 
 def stripes_of(shape: tuple[int, int]) -> list[tuple[int, int]]:
-    """Rows (from, to) that are looked at together: whole lines of the digest, whoever looks."""
+    """The stripes (from row, to row) that are surveyed one by one: whoever surveys them, the digest is one for each."""
     n, m = shape
     step = max(ENTRIES_AT_ONCE // max(m, 1), 1)
     return [(a, min(a + step, n)) for a in range(0, n, step)]
 
 
 def rows_at_once(row_bytes: int, multiple: int = 1) -> int:
-    """Rows that fit into a core's cache together."""
+    """How many rows, a multiple of `multiple`, fit into a core's cache together."""
     return max(BYTES_AT_ONCE // max(row_bytes * multiple, 1), 1) * multiple
 
 
-def parts_of(matrix: Array, start: int, stop: int) -> Iterator[tuple[int, Array]]:
-    """Some rows after the other of an array."""
+def blocks_of_array(matrix: Array, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+    """The rows start..stop of an array, in blocks (number of the first row, entries) that fit into a core's cache."""
     step = rows_at_once(matrix.nbytes // max(len(matrix), 1))
     for a in range(start, stop, step):
         yield a, np.ascontiguousarray(matrix[a : min(a + step, stop)])
 
 
 def survey_stripe(matrix: Any, stripe: tuple[int, int]) -> Survey:
-    """What some rows tell."""
+    """The survey of a stripe (from row, to row) of a matrix."""
     (a, b), (n, m) = stripe, matrix.shape
     sha, finite, lows, highs, own = hashlib.sha256(), True, [], [], [(0.0, a)]
-    for first, rows in matrix.parts(a, b) if isinstance(matrix, StoredMatrix) else parts_of(matrix, a, b):
+    for first, rows in matrix.blocks(a, b) if isinstance(matrix, StoredMatrix) else blocks_of_array(matrix, a, b):
         sha.update(rows.data)
         with np.errstate(over="ignore", invalid="ignore"):
             finite = finite and bool(np.isfinite(rows.sum()) or np.isfinite(rows).all())
@@ -208,59 +211,62 @@ def survey_stripe(matrix: Any, stripe: tuple[int, int]) -> Survey:
     return Survey(sha.hexdigest(), finite, *least, max(highs), *most)
 
 
-def joined_surveys(matrix: Any, path: Path, parts: Sequence[Survey]) -> Survey:
-    """What all rows tell, from those of `stripes_of` in their order; what is NaN or infinite is refused."""
-    for (a, b), part in zip(stripes_of(matrix.shape), parts, strict=True):
-        if not part.finite:
+def joined_surveys(matrix: Any, path: Path, surveys: Sequence[Survey]) -> Survey:
+    """The survey of a whole matrix, from those of `stripes_of` in their order; NaN or infinite entries are refused."""
+    for (a, b), one in zip(stripes_of(matrix.shape), surveys, strict=True):
+        if not one.finite:
             check_finite(np.asarray(matrix[a:b]), path, first_row=a)
     sha = hashlib.sha256(repr(tuple(matrix.shape)).encode())
-    for part in parts:
-        sha.update(part.digest.encode())
-    lowest, diagonal = min(parts, key=lambda part: part.lowest), max(parts, key=lambda part: part.diagonal)
-    highest = max(part.highest for part in parts)
+    for one in surveys:
+        sha.update(one.digest.encode())
+    lowest, diagonal = min(surveys, key=lambda one: one.lowest), max(surveys, key=lambda one: one.diagonal)
+    highest = max(one.highest for one in surveys)
     return Survey(
         sha.hexdigest(), True, lowest.lowest, lowest.lowest_at, highest, diagonal.diagonal, diagonal.diagonal_at
     )
 
 
 def survey(matrix: Any, path: Path) -> Survey:
-    """Look at all entries, as they are stored, here and now."""
+    """The survey of a whole matrix, by this process."""
     return joined_surveys(matrix, path, [survey_stripe(matrix, stripe) for stripe in stripes_of(matrix.shape)])
 
 
-def read_matrix(path: Path, selection: Selection, least_rows: int = 2, look: Look | None = None) -> Table:
-    """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed."""
+def read_matrix(path: Path, selection: Selection, least_rows: int = 2, surveyor: Surveyor | None = None) -> Table:
+    """A square matrix and what belongs to its rows; from HDF5 it is not read before it is needed.
+
+    `surveyor` makes the survey of its entries; by default this process does.
+    """
     if path.suffix.lower() not in HDF5_ENDINGS:
         plain = Selection(selection.dataset, selection.weights, selection.labels, selection.row_names, square=True)
         table = read_table(path, plain, least_rows)
         matrix: Array | StoredMatrix = table.X
-        parts: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w, "columns": table.columns}
+        fields: dict[str, Any] = {"y": table.y, "rows": table.rows, "w": table.w, "columns": table.columns}
         if selection.kind == "matrix" and table.rows is None:
-            parts["rows"] = table.columns  # the names of a header
+            fields["rows"] = table.columns  # the names of a header
     else:
         with opened(path) as file:
             name = matrix_in(file, selection.dataset, path)
             group = file[name].parent
-            parts = read_names_beside(file, group, selection, path)
+            fields = read_names_beside(file, group, selection, path)
             weights = beside(file, group, selection.weights, "w", path)
             if weights is not None:
-                parts["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
-                check_weights(parts["w"], file[name].shape[0], path)
+                fields["w"] = as_numbers(read_dataset(file, weights, path), "The weights", path).ravel()
+                check_weights(fields["w"], file[name].shape[0], path)
         matrix = StoredMatrix.of(path, name)
-        parts.pop("columns", None)  # of what the distances were made from
+        fields.pop("columns", None)  # of what the distances were made from
     if not all(matrix.shape):
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is empty.")
     if selection.kind == "matrix" and matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"The matrix of {path} has {matrix.shape[0]} x {matrix.shape[1]} entries: it is not square.")
-    found = (look or survey)(matrix, path)
+    surveyed = (surveyor or survey)(matrix, path)
     if isinstance(matrix, StoredMatrix):
         matrix = replace(matrix, compared=True)
-    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=found, **parts)
+    return Table(np.empty((len(matrix), 0)), path, matrix=matrix, survey=surveyed, **fields)
 
 
 @dataclass(frozen=True)
 class Side:
-    """What belongs to the rows of a result, or to its columns."""
+    """The known classes and the names of the rows of a result, or of its columns."""
 
     y: np.ndarray | None
     rows: list[str] | None
@@ -275,7 +281,7 @@ def read_sides(path: Path) -> tuple[Side, Side | None]:
 
 
 def matrix_at(path: Path, dataset: str) -> Any:
-    """The matrix of a file, without a look at its entries: stored, or in memory as (n, m)."""
+    """The matrix of a file, whose entries are not surveyed: stored, or in memory as (n, m)."""
     if path.suffix.lower() in HDF5_ENDINGS:
         with opened(path) as file:
             name = matrix_in(file, dataset, path)
@@ -284,7 +290,7 @@ def matrix_at(path: Path, dataset: str) -> Any:
 
 
 def holds(path: Path, dataset: str) -> bool:
-    """True where an HDF5 or npz file has a dataset of this name, and one of two dimensions."""
+    """Whether an HDF5 file has a matrix of this name, or an npz file an array of it."""
     if path.suffix.lower() in HDF5_ENDINGS and path.exists():
         with opened(path) as file:
             return dataset in file and getattr(file[dataset], "ndim", 0) == 2
@@ -303,23 +309,24 @@ class InMemory:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
         n, m = self.values.shape
         return n, m
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns."""
+        """The entries of some rows at some columns."""
         return np.asarray(self.values[np.ix_(rows, columns)])
 
 
 def matrix_in(file: Any, wanted: str, path: Path) -> str:
-    """The dataset asked for; where it is not there, the only one of two dimensions."""
-    found: list[str] = []
+    """The name of the dataset asked for; where it is not there, of the only one of two dimensions."""
+    matrices: list[str] = []
     file.visititems(
-        lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
+        lambda name, item: matrices.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
     )
-    name = wanted if wanted in found or len(found) != 1 else found[0]
-    if name not in found:
-        listed = ", ".join(found) or "none"
+    name = wanted if wanted in matrices or len(matrices) != 1 else matrices[0]
+    if name not in matrices:
+        listed = ", ".join(matrices) or "none"
         raise InputError(f"{path} has no matrix {wanted!r}; it has {listed}. Choose one with --dataset.")
     if file[name].dtype.kind not in "biuf":
         raise InputError(f"Dataset {name!r} of {path} holds {file[name].dtype} values: numbers are needed.")

@@ -16,7 +16,7 @@ from parallel_mix.store.columns import Choice, choose, without_counting
 from parallel_mix.store.damage import reading
 
 if TYPE_CHECKING:
-    from parallel_mix.store.stored_matrix import Look
+    from parallel_mix.store.stored_matrix import Surveyor
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ MISSING_CATEGORY = -(2.0**52)
 
 @dataclass
 class Table:
-    """Rows of numbers with what belongs to them."""
+    """Rows of numbers with what belongs to them: weights, classes, names; or signatures, texts or a matrix."""
 
     X: Array
     path: Path
@@ -54,9 +54,9 @@ class Table:
     stamp: tuple[int, int] | None = None  # size and time of the last change of that file when it was read
     offsets: NDArray[Any] | None = None  # where X and w are the points of signatures: where each begins
     texts: list[str] | None = None  # what is compared instead of rows of numbers; X has no columns then
-    matrix: Any = None  # the same: an array, or a `StoredMatrix`
-    survey: Any = None  # what is known of the matrix
-    notes: tuple[str, ...] = ()  # what is to be said of the columns
+    matrix: Any = None  # a matrix instead of rows of numbers: an array, or a `StoredMatrix`; X has no columns then
+    survey: Any = None  # the `Survey` of the matrix
+    notes: tuple[str, ...] = ()  # sentences to be said of the columns
 
     @property
     def count(self) -> int:
@@ -66,7 +66,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which parts of a file are meant; names of datasets (HDF5, npz) or of columns (csv, parquet)."""
+    """What of a file is asked for: names of datasets (HDF5, npz) or of columns (csv, parquet)."""
 
     dataset: str = "X"
     weights: str | None = None
@@ -82,13 +82,15 @@ class Selection:
 
     @property
     def things(self) -> str:
-        """What one of the file's things is called."""
+        """The word for one of the things in the file: row, signature or text."""
         return {"signatures": "signature", "texts": "text"}.get(self.kind, "row")
 
 
-def read_table(path: Path, selection: Selection | None = None, least_rows: int = 2, look: Look | None = None) -> Table:
-    """Read a table whole and check it; `look` surveys a matrix that stays where it is."""
-    table = _read(path, selection or Selection(), least_rows, look)
+def read_table(
+    path: Path, selection: Selection | None = None, least_rows: int = 2, surveyor: Surveyor | None = None
+) -> Table:
+    """Read a table whole and check it; `surveyor` makes the survey of a matrix that stays in its file."""
+    table = _read(path, selection or Selection(), least_rows, surveyor)
     for values, what in ((table.y, "classes"), (table.rows, "row names")):
         if values is not None and np.shape(values) != (table.count,):
             shape = " x ".join(map(str, np.shape(values)))
@@ -98,7 +100,7 @@ def read_table(path: Path, selection: Selection | None = None, least_rows: int =
     return table
 
 
-def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) -> Table:
+def _read(path: Path, selection: Selection, least_rows: int, surveyor: Surveyor | None) -> Table:
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     if path.is_dir():
@@ -121,7 +123,7 @@ def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) 
     if selection.kind in ("matrix", "rectangle"):
         from parallel_mix.store.stored_matrix import read_matrix
 
-        table = read_matrix(path, selection, least_rows, look)
+        table = read_matrix(path, selection, least_rows, surveyor)
         check_count(table.count, least_rows, path)
         return table
     if selection.kind == "texts":
@@ -142,7 +144,7 @@ def _read(path: Path, selection: Selection, least_rows: int, look: Look | None) 
 
 
 def only_chosen(table: Table, selection: Selection) -> Table:
-    """The columns asked for of a table that was read whole."""
+    """The table with the columns that were asked for alone, where it was read whole."""
     X = table.X[:, None] if table.X.ndim == 1 else table.X
     if X.ndim != 2 or not (selection.columns or selection.drop or selection.model_columns):
         return table
@@ -155,14 +157,14 @@ def only_chosen(table: Table, selection: Selection) -> Table:
 
 
 def as_names(numbers: Array) -> list[str]:
-    """Whole numbers as names."""
+    """Whole numbers as texts, to be names of rows."""
     return [str(number) for number in numbers.astype(np.int64).tolist()]
 
 
 def without_counting_columns(
     table: Table, choice: Choice, names: list[str], named: bool, selection: Selection
 ) -> Table:
-    """A table without columns that only count its rows, and with the names of the others."""
+    """The table without columns that only count its rows, and with the names of the others."""
     final = choice if selection.square else without_counting(choice, table.X, names, selection, table.path)
     if len(final.data) < len(choice.data):
         if table.rows is None:
@@ -190,7 +192,7 @@ def _reader(kind: str) -> Any:
 
 
 def category_code(cell: str) -> float:
-    """A number, or one that stands for a text, the same in every file; NaN where it is missing."""
+    """The number that a cell holds, or one made of its text, the same in every file; NaN where the cell is empty."""
     if cell.strip().lower() in MISSING:
         return float("nan")
     try:
@@ -200,7 +202,7 @@ def category_code(cell: str) -> float:
 
 
 def as_categories(values: Any) -> Array:
-    """Texts of any kind as numbers."""
+    """The texts of an array as numbers (`category_code`)."""
     array = np.asarray(values)
     texts = [
         value.decode() if isinstance(value, bytes) else "" if value is None else str(value) for value in array.flat
@@ -209,7 +211,7 @@ def as_categories(values: Any) -> Array:
 
 
 def as_numbers(values: Any, what: str, path: Path, kind: str = "numbers") -> Array:
-    """An array of float64, or a sentence why it is none."""
+    """The values as float64 (categories as codes); refused in a sentence where they are no numbers."""
     array = np.asarray(values)
     if kind == "categories" and array.dtype.kind in "OUST":
         return as_categories(array)
@@ -219,7 +221,7 @@ def as_numbers(values: Any, what: str, path: Path, kind: str = "numbers") -> Arr
 
 
 def check_table(table: Table, least_rows: int = 2) -> None:
-    """Shapes, finite numbers, usable weights."""
+    """Refuse a table without rows and columns of finite numbers, or with weights that cannot be used."""
     X, path = table.X, table.path
     if X.ndim == 1:
         table.X = X = X[:, None]
@@ -235,11 +237,13 @@ def check_table(table: Table, least_rows: int = 2) -> None:
 
 
 def check_count(n: int, least: int, path: Path) -> None:
+    """Refuse a file with fewer rows than needed."""
     if n < least:
         raise InputError(f"{path} has {n} row{'s' if n != 1 else ''}: at least {least} are needed.")
 
 
 def check_finite(X: Array, path: Path | str, columns: list[str] | None = None, first_row: int = 0) -> None:
+    """Refuse numbers that are NaN or infinite; the first is named by row and column."""
     bad = ~np.isfinite(X)
     count = int(bad.sum())
     if count:
@@ -253,6 +257,7 @@ def check_finite(X: Array, path: Path | str, columns: list[str] | None = None, f
 
 
 def check_weights(w: Array, n: int, path: Path | str) -> None:
+    """Refuse weights that are not n finite numbers of 0 or more, or are all 0."""
     if w.shape != (n,):
         raise InputError(f"The weights of {path} have shape {w.shape}: one for each of the {n} rows is needed.")
     if not np.isfinite(w).all():
@@ -266,7 +271,7 @@ def check_weights(w: Array, n: int, path: Path | str) -> None:
 
 
 def digest(table: Table) -> str:
-    """Identity of the numbers, whatever file they came in."""
+    """The digest of a table's numbers, which does not depend on the file that they came in."""
     sha = hashlib.sha256(repr(table.X.shape).encode())
     if table.survey is not None:
         sha.update(table.survey.digest.encode())

@@ -18,19 +18,19 @@ from parallel_mix.store.csv_tables import lines_of, separator_of
 from parallel_mix.store.hdf5_tables import listing, opened, read_names_beside, texts_in
 from parallel_mix.store.tables import Selection, Table
 
-Parts = dict[str, Any]
+Fields = dict[str, Any]
 
 
 def read_texts(path: Path, selection: Selection, format: str) -> Table:
-    """The texts with the classes and names that belong to them."""
-    read: dict[str, Callable[[Path, Selection], tuple[Any, Parts]]] = {
+    """Read texts with the classes and names that belong to them, from a file of this format."""
+    read: dict[str, Callable[[Path, Selection], tuple[Any, Fields]]] = {
         "csv": _from_lines if path.suffix.lower() == ".txt" else _from_csv,
         "npy": lambda path, _: (load(path), {}),
         "npz": _from_npz,
         "parquet": _from_parquet,
         "hdf5": _from_hdf5,
     }
-    values, parts = read[format](path, selection)
+    values, fields = read[format](path, selection)
     array = np.asarray(values)
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
@@ -38,19 +38,19 @@ def read_texts(path: Path, selection: Selection, format: str) -> Table:
     if array.ndim != 1 or (array.size and not texts):
         what = f"{array.dtype} values of shape {array.shape}"
         raise InputError(f"{path} holds {what}: a list of texts is needed.")
-    for name, those in parts.items():
+    for name, those in fields.items():
         if len(those) != len(array):
             raise InputError(f"{path} has {len(array)} texts, but {len(those)} {name}.")
-    return Table(np.empty((len(array), 0)), path, texts=[str(text) for text in array], **parts)
+    return Table(np.empty((len(array), 0)), path, texts=[str(text) for text in array], **fields)
 
 
-def _from_lines(path: Path, selection: Selection) -> tuple[Any, Parts]:
+def _from_lines(path: Path, selection: Selection) -> tuple[Any, Fields]:
     if selection.labels or selection.row_names:
         raise InputError(f"{path} has nothing but a text a line: for classes or names take csv.")
     return lines_of(path, plain=True), {}
 
 
-def _from_csv(path: Path, selection: Selection) -> tuple[Any, Parts]:
+def _from_csv(path: Path, selection: Selection) -> tuple[Any, Fields]:
     lines = lines_of(path, plain=True)  # a text may well begin with #
     rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator_of(lines[0]))  # or go over several lines
     names, *body = ([cell.strip() for cell in cells] for cells in rows if cells)
@@ -64,14 +64,14 @@ def _from_csv(path: Path, selection: Selection) -> tuple[Any, Parts]:
     }
 
 
-def _from_parquet(path: Path, selection: Selection) -> tuple[Any, Parts]:
+def _from_parquet(path: Path, selection: Selection) -> tuple[Any, Fields]:
     content = parquet_table(path)
     column, roles = _columns(list(content.column_names), selection, path)
     texts = content[column].to_pylist()
     if not all(isinstance(text, str) for text in texts):
         raise InputError(f"Column {content.column_names[column]!r} of {path} holds other things than texts.")
-    parts: Parts = {role: [str(value) for value in content[k].to_pylist()] for role, k in roles.items()}
-    return texts, parts | ({"y": np.array(parts["y"])} if "y" in parts else {})
+    fields: Fields = {role: [str(value) for value in content[k].to_pylist()] for role, k in roles.items()}
+    return texts, fields | ({"y": np.array(fields["y"])} if "y" in fields else {})
 
 
 def _columns(names: list[str], selection: Selection, path: Path) -> tuple[int, dict[str, int]]:
@@ -86,26 +86,26 @@ def _columns(names: list[str], selection: Selection, path: Path) -> tuple[int, d
     return left[0], roles
 
 
-def _from_npz(path: Path, selection: Selection) -> tuple[Any, Parts]:
+def _from_npz(path: Path, selection: Selection) -> tuple[Any, Fields]:
     archive = load(path)
     names = list(archive.files)
     data = selection.dataset if selection.dataset in names else only_array(names, selection.dataset, path)
-    parts: Parts = {}
+    fields: Fields = {}
     for role, asked in (("y", selection.labels), ("rows", selection.row_names)):
         if asked is not None and asked not in names:
             raise UnknownNameError(f"{path} has no array {asked!r}; it has {', '.join(names)}.", asked)
         if (asked or role) in names:
-            parts[role] = member(archive, asked or role, path)
-    return member(archive, data, path), parts
+            fields[role] = member(archive, asked or role, path)
+    return member(archive, data, path), fields
 
 
-def _from_hdf5(path: Path, selection: Selection) -> tuple[Any, Parts]:
+def _from_hdf5(path: Path, selection: Selection) -> tuple[Any, Fields]:
     with opened(path) as file:
         dataset = file.get(selection.dataset)
         if not isinstance(dataset, h5py.Dataset):
             raise InputError(
                 f"{path} has no dataset {selection.dataset!r}; it has {listing(file)}. Choose one with --dataset."
             )
-        parts = read_names_beside(file, dataset.parent, selection, path)
-        parts.pop("columns", None)
-        return texts_in(file, selection.dataset, path), parts
+        fields = read_names_beside(file, dataset.parent, selection, path)
+        fields.pop("columns", None)
+        return texts_in(file, selection.dataset, path), fields

@@ -1,4 +1,4 @@
-"""Does a folder's file system do what HDF5 and parallel writers need? Found out by trying."""
+"""Trials of whether a folder's file system does what HDF5 and parallel writers need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ os.fsync(handle)
 
 
 def locking(folder: Path) -> bool:
-    """True where a file that is being written is locked for readers in other processes."""
+    """Whether a file that is being written is locked for readers in other processes."""
     path = folder / f".lock-{secrets.token_hex(4)}.h5"
     try:
         with h5py.File(path, "w"):
@@ -42,7 +42,7 @@ def locking(folder: Path) -> bool:
 
 
 def parallel_writes(folder: Path) -> bool:
-    """True where two processes can write the blocks of one file in turns and none is lost."""
+    """Whether two processes can write the blocks of one file in turns and none is lost."""
     path = folder / f".write-{secrets.token_hex(4)}"
     try:
         with path.open("wb") as file:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from parallel_mix.cluster import doctor
-from parallel_mix.cluster.doctor import examine
+from parallel_mix.cluster.doctor import findings_of_process
 from tests.conftest import BIN, parallel_mix
 
 
@@ -56,7 +56,7 @@ def test_each_fault_has_its_finding(
 ) -> None:
     monkeypatch.setattr(doctor, name, lambda *_: value)
     monkeypatch.setenv("PATH", on_path())
-    wrong = [found.what for found in examine(tmp_path) if not found.well]
+    wrong = [found.what for found in findings_of_process(tmp_path) if not found.well]
     assert wrong == [finding]
 
 

@@ -21,12 +21,12 @@ from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
 from parallel_mix.evaluate.crossval import compare
 from parallel_mix.evaluate.data import RowsRecipe, distances_of, similarities_of
+from parallel_mix.evaluate.fold_tasks import CrossvalRecipe
 from parallel_mix.evaluate.methods import known_methods, method_named, with_grid
 from parallel_mix.evaluate.paper_tables import SOURCES, TABLES, beside, paper_table
 from parallel_mix.evaluate.partitions import WHOLE, partition_of
 from parallel_mix.evaluate.significance import not_worse, probability_not_worse
 from parallel_mix.evaluate.tables import FORMATS, table_of, written
-from parallel_mix.evaluate.units import ExamRecipe
 from parallel_mix.kernels.similarity.spectrum import definite
 from parallel_mix.models.distances.pairwise import pairwise
 from parallel_mix.models.similarity.neighbour_classifiers import VectorKNNClassifier
@@ -135,7 +135,7 @@ def test_errors_in_folds_are_those_of_a_grid_search() -> None:
 
 
 def test_any_backend_and_any_order_of_tasks() -> None:
-    recipe = ExamRecipe(
+    recipe = CrossvalRecipe(
         RowsRecipe(D, "distances", NUMBERS, ("a", "b", "c")),
         (known_methods()["knn"], known_methods()["sda"], known_methods()["hlm-agg"]),
         SHORT,

@@ -75,7 +75,7 @@ def test_what_is_left_out() -> None:
     medoids2 = np.concatenate([medoids, [len(u), len(u) + 2, len(u) + 3]])
     alone, both = estimate(sums_of(0, u, labels, medoids), NO), sums_of(0, u2, labels2, medoids2)
     found = estimate(both, NO)
-    assert list(both.taken) == [True] * 3 + [False] * 3
+    assert list(both.usable) == [True] * 3 + [False] * 3
     assert list(both.zeros) == [0, 0, 0, 0, 0, 2]
     np.testing.assert_array_equal(found.b[:3], alone.b)
     np.testing.assert_allclose(found.b[3:], u[u > 0].mean() / found.s[0])

@@ -11,7 +11,7 @@ from parallel_mix.kernels.density import modal_em
 from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.kernels.density.kernel_sums import Array, ScaledKernels, kernel_sums, scale_kernels, unpack_moments
 from parallel_mix.kernels.density.known_modes import keep_mode, least_eigenvalue, mode_ahead, no_modes
-from parallel_mix.kernels.density.locality import neighbours
+from parallel_mix.kernels.density.locality import groups_of_nearby
 from parallel_mix.kernels.density.modal_em import ascend
 from parallel_mix.kernels.density.mode_merging import merge_ends
 from parallel_mix.kernels.density.near_sums import all_near, covariance_of, exponentials, find_near, room_for, weigh
@@ -312,7 +312,7 @@ def test_merging_is_single_linkage_by_the_definition(d: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 5, 64, 1000])
 def test_neighbours_are_a_partition_into_small_groups(n: int) -> None:
-    groups = neighbours(blobs(n, 3), 64)
+    groups = groups_of_nearby(blobs(n, 3), 64)
     assert max(map(len, groups)) <= 64
     assert sorted(np.concatenate(groups)) == list(range(n))
     assert len(groups) <= max(1, 2 * n // 64 + 1)
@@ -334,6 +334,6 @@ def test_groups_of_neighbours_hold_every_point_once_whatever_the_points_are() ->
     odd = r.normal(size=(100, 3))
     odd[10:] = np.nan
     for points in (r.normal(size=(257, 4)), np.zeros((90, 2)), r.integers(0, 3, (200, 2)).astype(float), odd):
-        groups = neighbours(points, 16)
+        groups = groups_of_nearby(points, 16)
         assert np.array_equal(np.sort(np.concatenate(groups)), np.arange(len(points)))
         assert max(map(len, groups)) <= 16

@@ -22,7 +22,7 @@ from parallel_mix.kernels.similarity.nearest_neighbours import first_largest, mo
 from parallel_mix.kernels.similarity.neighbour_weights import affinities, interpolation_weights, regression_weights
 from parallel_mix.kernels.similarity.potential_svm import box_lasso, standardized
 from parallel_mix.kernels.similarity.spectrum import CHANGES, definite
-from parallel_mix.kernels.similarity.support_vectors import told_by_machines
+from parallel_mix.kernels.similarity.support_vectors import classes_by_machines
 
 R = np.random.default_rng(0)
 
@@ -127,7 +127,7 @@ def test_small_machines_are_libsvms(classes: int) -> None:
     X[..., 0] += y
     new = R.normal(size=(40, 3)) + 1.0
     K, across = X @ X.transpose(0, 2, 1), np.einsum("nij,nj->ni", X, new)
-    found = told_by_machines(K, y, across, Cs, classes)
+    found = classes_by_machines(K, y, across, Cs, classes)
     differ = 0
     for row in range(40):
         for t, C in enumerate(Cs):
@@ -138,7 +138,7 @@ def test_small_machines_are_libsvms(classes: int) -> None:
 
 def test_one_class_needs_no_machine() -> None:
     K = np.eye(3)[None]
-    assert told_by_machines(K, np.array([[2, 2, 2]]), np.zeros((1, 3)), np.array([1.0]), 4)[0, 0] == 2
+    assert classes_by_machines(K, np.array([[2, 2, 2]]), np.zeros((1, 3)), np.array([1.0]), 4)[0, 0] == 2
 
 
 @pytest.mark.parametrize("C", [0.05, 1e3])

@@ -17,13 +17,13 @@ from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError, TaskError
 from parallel_mix.kernels.metrics.signatures import Signatures
 from parallel_mix.models.distances import checks
-from parallel_mix.models.distances.checks import examine
+from parallel_mix.models.distances.checks import properties_of
 from parallel_mix.models.distances.tile_layout import Layout, Tiles
 from tests.conftest import blobs, signatures
 
 
 class InMemory:
-    """A matrix that `examine` can read."""
+    """A matrix that `properties_of` can read."""
 
     rounding = 1e-15
 
@@ -187,11 +187,11 @@ def test_an_unknown_metric_lists_those_there_are() -> None:
 
 def test_what_a_matrix_is_like() -> None:
     X = blobs(200, 3)
-    plain = examine(InMemory(cdist(X, X)))
+    plain = properties_of(InMemory(cdist(X, X)))
     assert (plain.diagonal, plain.asymmetry, plain.violations, plain.negative) == (0.0, 0.0, 0.0, 0)
     assert plain.negative_eigenfraction is not None
     assert plain.negative_eigenfraction < 1e-6
-    squared = examine(InMemory(cdist(X, X, "sqeuclidean")))
+    squared = properties_of(InMemory(cdist(X, X, "sqeuclidean")))
     assert squared.violations is not None
     assert squared.violations > 0.05, "squares break the triangle inequality"
     assert squared.negative_eigenfraction is not None
@@ -199,7 +199,7 @@ def test_what_a_matrix_is_like() -> None:
     skew = cdist(X, X)
     skew[3, 4] += 1.0
     skew[5, 5] = -2.0
-    found = examine(InMemory(skew))
+    found = properties_of(InMemory(skew))
     assert found.asymmetry is not None
     assert found.asymmetry > 0.0
     assert (found.diagonal, found.negative) == (2.0, 1)
@@ -216,7 +216,7 @@ def test_findings_are_the_same_however_many_rows_are_read_at_once(
     odd = zero.copy()
     odd[41, 41], odd[52, 52], odd[3, 50], odd[58, 2] = -0.25, 0.125, -1.0, 1e3
     for D in (zero, odd):
-        found, others = examine(InMemory(D)), D[~np.eye(60, dtype=bool)]
+        found, others = properties_of(InMemory(D)), D[~np.eye(60, dtype=bool)]
         assert found.diagonal == np.abs(np.diagonal(D)).max()
         assert (found.lowest, found.highest) == (others.min(), others.max())
         assert found.mean == pytest.approx(others.mean())
@@ -225,5 +225,5 @@ def test_findings_are_the_same_however_many_rows_are_read_at_once(
 
 def test_a_zero_diagonal_is_zero_in_every_row() -> None:
     X = blobs(600, 2)
-    lines = examine(InMemory(cdist(X, X))).lines()
+    lines = properties_of(InMemory(cdist(X, X))).lines()
     assert any("diagonal zero" in line for line in lines)

@@ -31,7 +31,7 @@ FIXTURES = ROOT / "tests" / "fixtures" / "before-checksums"
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of three and a half blocks."""
-    monkeypatch.setattr(checksums, "BLOCK", 4096)
+    monkeypatch.setattr(checksums, "PLAIN_BYTES", 4096)
     path = tmp_path / "whole.h5"
     with hdf5_written_whole(path, "anything") as file:
         file["X"] = np.random.default_rng(0).normal(size=(200, 8))
@@ -164,7 +164,7 @@ def test_a_large_table_in_odd_chunks_is_looked_at_in_no_time(tmp_path: Path) -> 
 
 def test_a_foot_that_lies_costs_neither_time_nor_memory(tmp_path: Path) -> None:
     path = tmp_path / "foot.h5"
-    for length, block in ((0, checksums.BLOCK), (2**34 - 1000, 1), (2**63, checksums.BLOCK), (2**34, 0)):
+    for length, block in ((0, checksums.PLAIN_BYTES), (2**34 - 1000, 1), (2**63, checksums.PLAIN_BYTES), (2**34, 0)):
         with path.open("wb") as file:
             file.truncate(2**34)
             file.seek(0, 2)
@@ -288,7 +288,7 @@ def test_only_rows_that_are_read_are_compared(distances: Path, tmp_path: Path) -
         lambda: matrix[row, 3],
         lambda: matrix.rows(row, row + 1),
         lambda: matrix.among(np.array([1, row]), columns),
-        lambda: list(matrix.parts(row, 400)),
+        lambda: list(matrix.blocks(row, 400)),
         lambda: matrix.among(np.arange(700), np.arange(700)),
     ):
         with pytest.raises(InputError, match=r"rows .* of its matrix .* make it again"):

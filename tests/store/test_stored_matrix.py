@@ -68,7 +68,7 @@ def test_a_matrix_larger_than_memory_is_read_in_parts(tmp_path: Path) -> None:
     matrix = sparse(tmp_path / "D.h5", int((2 * total / 4) ** 0.5))
     some = np.array([0, 1, 2])
     assert (matrix[:3].sum(axis=1) == [len(matrix), 0, 0]).all()
-    assert [rows.sum() for _, rows in matrix.parts(0, 3)] == [len(matrix), 0, 0]
+    assert [rows.sum() for _, rows in matrix.blocks(0, 3)] == [len(matrix), 0, 0]
     assert (matrix.among(some, some) == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]).all()
 
 
@@ -78,7 +78,7 @@ def test_where_nothing_may_be_mapped_it_is_read(tmp_path: Path) -> None:
         "import resource, sys, pathlib; from parallel_mix.store.stored_matrix import StoredMatrix\n"
         "matrix = StoredMatrix.of(pathlib.Path(sys.argv[1]), 'distances')\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))\n"
-        "print(matrix[:2].sum(), sum(rows.sum() for _, rows in matrix.parts(0, 2)), matrix.is_mapped)"
+        "print(matrix[:2].sum(), sum(rows.sum() for _, rows in matrix.blocks(0, 2)), matrix.is_mapped)"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "D.h5")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parallel_mix.evaluate.crossval import Comparison, Marks
+from parallel_mix.evaluate.crossval import ClassifierResults, Comparison
 from parallel_mix.evaluate.partitions import WHOLE
 from parallel_mix.store.results import Tree, read_group, read_result, read_source
 
@@ -39,7 +39,7 @@ def fold_name(fold: int) -> str:
     return "the whole training part" if fold == WHOLE else f"fold {fold}"
 
 
-def method_tree(marks: Marks) -> dict[str, Any]:
+def method_tree(marks: ClassifierResults) -> dict[str, Any]:
     """One classifier as it is stored."""
     method = marks.method
     tree: dict[str, Any] = {

@@ -14,9 +14,9 @@ import numpy as np
 from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.evaluate.crossval import Comparison, compare, fold_number
 from parallel_mix.evaluate.data import KINDS, RowsRecipe
+from parallel_mix.evaluate.fold_tasks import CrossvalRecipe, predictions
 from parallel_mix.evaluate.methods import check_kinds, known_methods, method_named, with_grid
 from parallel_mix.evaluate.partitions import WHOLE, Partition, Protocol, check_protocol, partition_of
-from parallel_mix.evaluate.units import ExamRecipe, predictions
 from parallel_mix.families.clusters.job import check_distances, tell_asymmetry
 from parallel_mix.families.crossval.file import fold_name, tree_of
 from parallel_mix.families.distances.job import identity_of_function
@@ -170,7 +170,7 @@ class CrossvalJob:
             f"{len(self.y):,} rows of {len(self.names)} classes, {fits * self.protocol.partitions:,} fits in all."
         )
 
-    def recipe(self) -> ExamRecipe:
+    def recipe(self) -> CrossvalRecipe:
         """What workers need."""
         options: Any = self.job.options
         if self.is_table:
@@ -183,7 +183,7 @@ class CrossvalJob:
                 values = values[self.known]
             else:
                 values = HeldMatrix(np.ascontiguousarray(values.among(self.known, self.known)))
-        return ExamRecipe(
+        return CrossvalRecipe(
             RowsRecipe(values, self.kind, self.y, tuple(self.names), self.conversion, self.learns),
             self.methods,
             self.protocol,
@@ -268,7 +268,7 @@ class CrossvalJob:
             f"same command with --only-task {fold_number(m, p, fold, self.protocol)}."
         )
 
-    def _only(self, recipe: ExamRecipe, number: int) -> None:
+    def _only(self, recipe: CrossvalRecipe, number: int) -> None:
         """One fold again, its exception as it comes."""
         folds = self.protocol.folds
         m, rest = divmod(number, self.protocol.partitions * (folds + 1))

@@ -165,7 +165,7 @@ def tell(fit: HlmFit, settings: HlmSettings) -> list[str]:
     if (model.estimated >= LARGEST_SHAPE).any():
         lines.append(f"distances within a component are all alike: shape s was cut off at {LARGEST_SHAPE:g}")
     if model.sums is not None:
-        left, zeros = int((~model.sums.taken).sum()), int(model.sums.zeros.sum())
+        left, zeros = int((~model.sums.usable).sum()), int(model.sums.zeros.sum())
         if left == len(model.centroids):
             lines.append("No component has rows enough to estimate from: scale and shape are guesses; take fewer.")
         elif left or zeros:

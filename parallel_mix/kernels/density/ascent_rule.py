@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 START_COST = 1_500.0
 """What an ascent costs besides its sums, in plain pairs: it is sent, put back, and merged with others."""
 LOOK_COST, LOOK_COST_A_COLUMN = 1.2, 0.15
-"""What a look at J costs, in plain steps, and how much more for each column."""
+"""The cost of computing J and a Newton step, in plain steps: a fixed part, and so much more for each column."""
 
 FIRST_LOOK = 0.04
 """Steps shorter than this, in bandwidths, over the cost of a look let an ascent that has far to go look at J."""
@@ -63,7 +63,7 @@ COARSE_ABOVE = 1e-4
 
 @compiled
 def cost_of_a_look(d: int) -> float:
-    """What sums with second moments and a Newton step cost, in plain steps."""
+    """The cost of sums with second moments and a Newton step, in plain steps, where there are d columns."""
     return LOOK_COST + LOOK_COST_A_COLUMN * d
 
 
@@ -75,7 +75,7 @@ def first_look(d: int) -> float:
 
 @compiled
 def none_at(point: Array) -> float:
-    """How short a step is none at a point."""
+    """The length, in bandwidths, up to which a step at a point counts as none."""
     farthest = 0.0
     for coordinate in point:
         farthest = max(farthest, abs(coordinate))

@@ -10,9 +10,9 @@ from parallel_mix.kernels.density.ascent_rule import cost_of_a_look, first_look,
 from parallel_mix.kernels.density.kernel_sums import Array, unpack_moments
 
 COARSE_COST = 0.5
-"""What a coarse pair costs, in plain ones."""
+"""The cost of a pair in single precision, in plain pairs."""
 TURN_COST = 25_000.0
-"""What a turn costs besides its sums, in plain pairs: all the small steps of NumPy."""
+"""The cost of a turn besides its sums, in plain pairs: all the small steps of NumPy."""
 
 MAX_ITERATIONS = 100_000
 """A slow passage between two places that were a mode and a saddle at a smaller bandwidth takes some ten thousand."""
@@ -29,7 +29,7 @@ class Ascents(NamedTuple):
     log_density: Array  # (m) at the point before the last step
     last_step: Array  # (m) length of the last step of modal EM, plain or where the last Newton step began
     look_below: Array  # (m) a step shorter than this lets the ascent look at J
-    work: Array  # (m) what it took so far, in pairs of a point and a kernel that are summed over plainly
+    work: Array  # (m) cost so far, in plain pairs: a point and a kernel, summed over in double precision
     iterations: np.ndarray  # (m) int32
     coarse: np.ndarray  # (m) bool: the next sums may be in single precision
     curved: np.ndarray  # (m) bool: the next sums are to come with second moments
@@ -90,18 +90,18 @@ class Ascents(NamedTuple):
             step_by_newton(self, which, step, log_density, covariance, self.limit)
 
     def state(self) -> dict[str, Any]:
-        """Named arrays to go on from."""
+        """The state as arrays with names, for a checkpoint."""
         return {f"ascents/{name}": getattr(self, name) for name in self._fields}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Ascents:
-        """The ascents that gave the state."""
+        """The ascents whose state a checkpoint kept."""
         return cls(*[state[f"ascents/{name}"] for name in cls._fields])
 
     def take(self, which: np.ndarray) -> Ascents:
-        """Some of the ascents by themselves, none of them in a Newton finish, to send away: `plain` stays here."""
-        parts = {name: values[which] for name, values in self._asdict().items() if name != "plain"}
-        return Ascents(**parts, plain=self.plain[:0])
+        """The state of some of the ascents, none of them in a Newton finish, to be sent away; `plain` stays here."""
+        state = {name: values[which] for name, values in self._asdict().items() if name != "plain"}
+        return Ascents(**state, plain=self.plain[:0])
 
     def put(self, which: np.ndarray, others: Ascents) -> None:
         """Take over the state of some ascents that were sent away."""

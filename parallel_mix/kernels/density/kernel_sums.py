@@ -41,7 +41,7 @@ MOST_PRODUCTS = 16_777_216
 LEFT_OUT = 23.0
 """Kernels are left out where they add less than e^-LEFT_OUT of the density."""
 NEGLIGIBLE = 1e-14
-"""Part of the density below which a kernel does not matter to its curvature."""
+"""Share of the density below which a kernel does not matter to its curvature."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ScaledKernels:
     """Kernels at one bandwidth, laid out for the two products."""
 
     table: Array  # (n, d + 3): log w - |x|^2/2, x, 1, |x|^2
-    single: NDArray[np.float32] | None  # the same in single precision, where that is precise enough
+    single: NDArray[np.float32] | None  # the table in single precision, where that is precise enough
     log_weights: Array
     direct: bool  # far from the origin: take differences instead of expanding the square
 
@@ -58,11 +58,11 @@ class ScaledKernels:
 
     @property
     def x(self) -> Array:
-        """Where the kernels are."""
+        """Where the kernels are, (n, d) in bandwidths."""
         return self.table[:, 1:-2]
 
     def products(self, some: slice) -> Array:
-        """(k, d (d + 1)/2) the products of two coordinates of some kernels; all are kept where they are few."""
+        """The products of any two coordinates of some kernels, (k, d (d + 1)/2); all are kept where they are few."""
         n, d = self.x.shape
         return self._all_products[some] if n * d * d <= MOST_PRODUCTS else self._products_of(self.x[some])
 
@@ -79,7 +79,7 @@ class ScaledKernels:
         return products
 
     def only(self, which: np.ndarray) -> ScaledKernels:
-        """Some of the kernels."""
+        """The kernels of these numbers alone."""
         single = None if self.single is None else self.single[which]
         return ScaledKernels(self.table[which], single, self.log_weights[which], self.direct)
 
@@ -110,9 +110,9 @@ def kernel_sums(
     if kernels.direct or (curved and len(starts) * ROWS_FOR_PRODUCTS <= starts.shape[1]):
         sums = _direct_sums(starts, offset, kernels, curved)
     else:
-        pieces = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(starts), ROWS_AT_ONCE)]
-        parts = [_expanded_sums(starts[rows], offset[rows], kernels, coarse, curved) for rows in pieces]
-        sums = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        blocks = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(starts), ROWS_AT_ONCE)]
+        sums_of_blocks = [_expanded_sums(starts[rows], offset[rows], kernels, coarse, curved) for rows in blocks]
+        sums = sums_of_blocks[0] if len(sums_of_blocks) == 1 else np.concatenate(sums_of_blocks)
     lost = _lost(sums, starts.shape[1])
     if lost.size and coarse:  # too far away for the range of single precision
         sums[lost] = kernel_sums(starts[lost], offset[lost], kernels, curved=curved)
@@ -122,7 +122,7 @@ def kernel_sums(
 
 
 def triangle_rows(d: int) -> Iterator[tuple[int, slice]]:
-    """Each row of a d x d matrix, and where its part of the upper triangle stands when that is laid out in a line."""
+    """The number of each row of a d x d matrix, and the place of its part of the upper triangle, laid out in a line."""
     stop = 0
     for k in range(d):
         start, stop = stop, stop + d - k
@@ -139,7 +139,7 @@ def unpack_moments(sums: Array, d: int) -> Array:
 
 
 def _lost(sums: Array, d: int) -> np.ndarray:
-    """Rows whose sums overflowed or vanished."""
+    """The numbers of the rows whose sums overflowed or vanished."""
     total = sums[:, d]
     return np.flatnonzero(~(np.isfinite(sums[:, : d + 2]).all(axis=1) & (total > 0.0)))
 
@@ -204,7 +204,7 @@ def _scratch(rows: int, columns: int, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def _expanded_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse: bool, curved: bool) -> Array:
-    """The two products; the sums about the origin are moved to the start points at the end."""
+    """The sums over all kernels by the two products: about the origin first, then moved to the start points."""
     m, d = starts.shape
     table = kernels.single if coarse and kernels.single is not None else kernels.table
     squares = np.einsum("ij,ij->i", starts, starts)
@@ -240,7 +240,7 @@ def _expanded_sums(starts: Array, offset: Array, kernels: ScaledKernels, coarse:
 
 
 def _direct_sums(starts: Array, offset: Array, kernels: ScaledKernels, curved: bool) -> Array:
-    """The same from plain differences, a start point at a time: slow, and exact far from the origin."""
+    """The sums over all kernels, from plain differences and a start point at a time: slow, and exact far from 0."""
     m, d = starts.shape
     upper = np.triu_indices(d)
     out = np.empty((m, d + 3 + (len(upper[0]) if curved else 0)))

@@ -22,7 +22,7 @@ REACH = 0.1
 """The longest way to a known mode, in bandwidths times 1 - the top eigenvalue of J there."""
 
 MISS = 1.0 / 3.0
-"""By what part of the way Newton's step may miss the mode."""
+"""By what share of the way Newton's step may miss the mode."""
 
 MOST_NUMBERS = 1_048_576
 """Numbers in the Jacobians that are kept (8 MB)."""

@@ -1,4 +1,4 @@
-"""Points cut into groups of neighbours."""
+"""Groups of points that lie near each other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import numpy as np
 from parallel_mix.kernels.density.kernel_sums import Array
 
 
-def neighbours(points: Array, most: int) -> list[np.ndarray]:
-    """Indices of the points in groups of at most `most`, halved across the widest column until they are small."""
+def groups_of_nearby(points: Array, most: int) -> list[np.ndarray]:
+    """The numbers of the points, in groups of at most `most` that lie near each other.
+
+    A group that is too large is halved across its widest column.
+    """
     groups: list[np.ndarray] = []
     stack = [np.arange(len(points))]
     while stack:
@@ -16,8 +19,8 @@ def neighbours(points: Array, most: int) -> list[np.ndarray]:
         if len(group) <= most:
             groups.append(group)
             continue
-        part = points[group]
-        column = part[:, np.argmax(part.max(axis=0) - part.min(axis=0))]
+        members = points[group]
+        column = members[:, np.argmax(members.max(axis=0) - members.min(axis=0))]
         half = most * max(1, round(len(group) / most / 2))
         middle = np.partition(column, half)[half]
         low = column < middle

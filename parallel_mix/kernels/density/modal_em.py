@@ -29,18 +29,21 @@ from parallel_mix.kernels.density.near_sums import (
 )
 
 LOOKUP_COST = 0.2
-"""What a pair costs that is looked at for whether it is near, in plain ones."""
+"""The cost of looking whether the two of a pair are near to each other, in plain pairs."""
 NEAR_COST = 1.5
-"""What a pair of an ascent by itself costs, in plain ones of many together."""
+"""The cost of a pair where an ascent climbs by itself, in plain pairs of many ascents together."""
 SLACK = 1.0
 """How far points may move, in bandwidths, before their near kernels are looked up again."""
 OWN_SLACK = 0.25
-"""How far one may move before the kernels near itself are."""
+"""How far an ascent by itself may move, in bandwidths, before the kernels near it are looked up again."""
 
 
 @compiled
 def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, limit: int) -> None:
-    """Climb with each of the ascents `which` till it has arrived, or moved so far that other kernels may be near."""
+    """Climb with each of the ascents `which` till it has arrived, or moved so far that other kernels may be near.
+
+    `most` is the log of the number of kernels times the largest weight, `limit` the most iterations.
+    """
     d, n = near.x.shape
     room, sums, J = room_for(n, d, 0.0), np.empty(d + 1), np.empty((d, d))
     newton, rising = np.empty(d), np.empty(d)
@@ -78,8 +81,8 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
     """Climb until all but `leave` ascents have arrived (Approach II's work on one block).
 
     Far from their ends they go together, until no more than `leave` of them are far. Kernels too far from all of them
-    to change a sum are left out (`nearby_kernels`); which are near is found again when a point has moved by more than
-    the slack, or most of the points have come near their ends.
+    to change a sum are left out (`nearby_kernels`); these are looked up again when a point has moved by more than the
+    slack, or most of the points have come near their ends.
     """
     ascents = ascents._replace(plain=np.empty_like(ascents.points))  # none is in a Newton finish
     near, seen_from, count = kernels, ascents.points, 0

@@ -21,7 +21,7 @@ EXACT_IN_FLOAT = 2.0**53
 
 
 def merge_ends(ends: Array, tolerance: float = MERGE_TOLERANCE) -> tuple[int, np.ndarray]:
-    """Number of modes and each end's mode (0..k-1, in order of first appearance)."""
+    """The number of modes, and the mode of each end (0..k-1, in order of first appearance); lengths in bandwidths."""
     cells, first, member = _group_close(ends, tolerance)
     # Ends of one cell are linked. Two cells are linked if any two of their ends are.
     links = close_pairs(ends[first], 2.0 * tolerance)
@@ -40,9 +40,9 @@ def merge_ends(ends: Array, tolerance: float = MERGE_TOLERANCE) -> tuple[int, np
 
 
 def close_pairs(points: Array, radius: float) -> Pairs:
-    """Pairs of points within the radius, by a sweep along a direction that tells distinct points apart.
+    """Pairs of points within the radius, by a sweep along a direction in which distinct points differ.
 
-    What is close along it is looked at along another one, and what is close along both in all coordinates.
+    Pairs that are close along it are compared along another direction, and those close along both in all coordinates.
     (SciPy's tree would do it too; its import takes longer than a hundred sweeps over ten thousand modes.)
     """
     direction = np.sqrt(np.arange(2.0, 2.0 + points.shape[1]))
@@ -50,7 +50,7 @@ def close_pairs(points: Array, radius: float) -> Pairs:
     along, across = points @ direction, points @ (direction * (-1.0) ** np.arange(points.shape[1]))
     order = np.argsort(along, kind="stable")
     along, across = along[order], across[order]
-    found = [np.zeros((0, 2), dtype=np.intp)]
+    close = [np.zeros((0, 2), dtype=np.intp)]
     here = np.arange(len(points))
     for shift in range(1, len(points)):
         here = here[here + shift < len(points)]
@@ -60,8 +60,8 @@ def close_pairs(points: Array, radius: float) -> Pairs:
         near = here[np.abs(across[here + shift] - across[here]) <= radius]
         pairs = np.column_stack([order[near], order[near + shift]])
         gaps = points[pairs[:, 0]] - points[pairs[:, 1]]
-        found.append(pairs[np.einsum("ij,ij->i", gaps, gaps) <= radius**2])
-    return np.concatenate(found)
+        close.append(pairs[np.einsum("ij,ij->i", gaps, gaps) <= radius**2])
+    return np.concatenate(close)
 
 
 def _group_close(ends: Array, tolerance: float) -> tuple[int, np.ndarray, np.ndarray]:
@@ -78,7 +78,7 @@ def _group_close(ends: Array, tolerance: float) -> tuple[int, np.ndarray, np.nda
 
 
 def _gaps(ends: Array, member: np.ndarray, cells: int, pairs: Pairs) -> Array:
-    """Smallest distance between the ends of each pair of cells."""
+    """The smallest distance between the ends of each pair of cells."""
     order = np.argsort(member, kind="stable")
     starts = np.searchsorted(member[order], np.arange(cells + 1))
     closest = np.empty(len(pairs))

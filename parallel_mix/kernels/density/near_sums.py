@@ -27,8 +27,8 @@ MOST = 2
 WIDE = 2.0**14
 """Squared distances from the centre below this lose at most four of sixteen digits."""
 LARGEST_EXPONENT, FAR = 700.0, 1e250
-"""Exponents farther from 0 than the first are taken for it. Where a sum is larger than the second, or smaller than 1
-over it, the offset is changed so that the largest exponent is 0."""
+"""Exponents farther from 0 than the first of these count as the first. Where a sum is larger than the second, or
+smaller than 1 over it, the offset is changed so that the largest exponent is 0."""
 LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
@@ -138,7 +138,7 @@ def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -
 
 @compiled(fastmath=REORDERED)
 def exponents(room: NearKernels, count: int, y: Array, offset: float, p: Array) -> None:
-    """The logs of p."""
+    """Write the logarithms of p for a point at y from the centre."""
     shift = offset + (y * y).sum() / 2.0
     for j in range(count):
         p[j] = room.base[j] - shift
@@ -156,7 +156,7 @@ def covariance_of(room: NearKernels, count: int, sums: Array, total: float, cova
     three sums. Beyond the last row or column stands the last one again.
     """
     d = len(covariance)
-    part = np.zeros_like(covariance)
+    block_sums = np.zeros_like(covariance)
     covariance[:] = 0.0
     one, two = np.empty(KERNELS_AT_ONCE), np.empty(KERNELS_AT_ONCE)
     for begin in range(0, count, KERNELS_AT_ONCE):
@@ -178,9 +178,9 @@ def covariance_of(room: NearKernels, count: int, sums: Array, total: float, cova
                     bu += two[j] * u[j]
                     bv += two[j] * v[j]
                     bw += two[j] * w[j]
-                part[a, b], part[a, next_b], part[a, last_b] = au, av, aw
-                part[also, b], part[also, next_b], part[also, last_b] = bu, bv, bw
-        covariance += part
+                block_sums[a, b], block_sums[a, next_b], block_sums[a, last_b] = au, av, aw
+                block_sums[also, b], block_sums[also, next_b], block_sums[also, last_b] = bu, bv, bw
+        covariance += block_sums
     for a in range(d):
         for b in range(a + 1):
             covariance[a, b] = covariance[b, a] = covariance[a, b] / total - sums[a] * sums[b]

@@ -1,4 +1,4 @@
-"""What the curvature of the density says of a point at which an ascent slows down.
+"""The curvature of the density where an ascent slows down, and Newton's step from there.
 
 The Jacobian of the modal EM step is the covariance J of p, in units of sigma^2; the Hessian of the log density is
 (J - I)/sigma^2. Where all eigenvalues of J are below 1 the density curves down in every direction, and Newton's step
@@ -145,6 +145,6 @@ def eigen(matrix: Array) -> tuple[Array, Array]:
 
 @compiled(fastmath=REORDERED)
 def turn(x: Array, y: Array, cosine: float, sine: float) -> None:
-    """Rotate two rows."""
+    """Rotate two rows into each other, in place."""
     for k in range(len(x)):
         x[k], y[k] = cosine * x[k] - sine * y[k], sine * x[k] + cosine * y[k]

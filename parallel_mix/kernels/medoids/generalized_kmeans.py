@@ -17,12 +17,12 @@ from parallel_mix.kernels.medoids.vertex_substitution import assign, in_steps, o
 
 Ints = np.ndarray
 MOST_ROUNDS = 1_000
-"""Of equal totals two rounds could take turns for ever."""
+"""The most rounds: with equal totals, two sets of medoids could take turns for ever."""
 
 
 @compiled
 def k_center(E: Array, w: Array, k: int, steps: float) -> Ints:
-    """Farthest first."""
+    """Medoids of the k-center start: the point of the least total distance, and then always the farthest point."""
     medoids = np.zeros(k, np.int64)
     only_medoid(E, w, medoids, steps)
     near = E[medoids[0]].copy()
@@ -41,7 +41,7 @@ def k_center(E: Array, w: Array, k: int, steps: float) -> Ints:
 
 @compiled
 def totals_within(E: Array, w: Array, label: Ints, steps: float) -> Ints:
-    """The total distance to each point from its cluster's members."""
+    """The total weighted distance, in steps, to each point from the members of its cluster."""
     total = np.zeros(len(label), np.int64)
     for j in range(len(label)):
         for i in range(len(label)):
@@ -52,7 +52,7 @@ def totals_within(E: Array, w: Array, label: Ints, steps: float) -> Ints:
 
 @compiled
 def medoids_of(total: Ints, label: Ints, k: int) -> Ints:
-    """Of each cluster the point of the least total."""
+    """The point of the least total of each cluster; of equal ones the first."""
     best = np.full(k, -1, np.int64)
     for i in range(len(label)):
         if best[label[i]] < 0 or total[i] < total[best[label[i]]]:
@@ -62,7 +62,7 @@ def medoids_of(total: Ints, label: Ints, k: int) -> Ints:
 
 @compiled
 def alternate(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
-    """Rounds from these medoids (changed in place); the loss, in steps."""
+    """Go through rounds from these medoids (changed in place) until nothing changes; return the loss, in steps."""
     n, k = E.shape[0], len(medoids)
     first, second = np.zeros(n, np.int64), np.zeros(n, np.int64)
     near = np.empty((n, k), E.dtype)
@@ -70,10 +70,10 @@ def alternate(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
         for j in range(k):
             near[:, j] = E[medoids[j]]
         assign(near, medoids, first, second)
-        found = medoids_of(totals_within(E, w, first, steps), first, k)
-        if (found == medoids).all():
+        next_medoids = medoids_of(totals_within(E, w, first, steps), first, k)
+        if (next_medoids == medoids).all():
             break
-        medoids[:] = found
+        medoids[:] = next_medoids
     for j in range(k):
         near[:, j] = E[medoids[j]]
     assign(near, medoids, first, second)

@@ -1,6 +1,6 @@
 """Vertex substitution of so few points that a table of their distances in steps fits the cache: faster exchanges.
 
-The same rule, and the same numbers, as in `vertex_substitution`: there each candidate looks for the few points that it
+Rule and numbers are those of `vertex_substitution`: there each candidate looks for the few points that it
 would change, and an exchange for those that it has changed; here both look at all, without a branch:
 
     gain = sum_i min(q_i - q1_i, 0)                                        to all exchanges alike
@@ -30,7 +30,7 @@ LANES = 8
 
 
 def fits_table(n: int, k: int) -> bool:
-    """Whether k of n points are found faster by a table of their distances than by a search for those that change."""
+    """Whether k medoids of n points come faster by a table of all distances than by a search for those that change."""
     return n <= MOST_POINTS and k <= MOST_MEDOIDS
 
 
@@ -47,7 +47,7 @@ def table_of(E: Array, w: Array, steps: float) -> Ints:
 
 @compiled(inline="always")
 def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: Ints) -> Any:
-    """Find the nearest medoids of all points and what each medoid's removal costs; the loss."""
+    """Write the nearest medoid of all points, distances and removals' costs in steps; return the loss, in steps."""
     loss, row, other = np.int64(0), Q[medoids[0]], Q[medoids[1]]
     for i in range(len(first)):
         q, a = other[i], row[i]
@@ -70,7 +70,10 @@ def place_all(Q: Ints, medoids: Ints, first: Ints, q1: Ints, q2: Ints, removal: 
 
 @compiled(inline="always")
 def judge_all(n: int, row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, part: Ints) -> Any:
-    """What a candidate (a row) brings: to all exchanges alike (returned), to each (`change`); `part` is room."""
+    """Return what a candidate (a row) brings to all exchanges alike; add what it brings to each to `change`.
+
+    `part` is room for a number for each point.
+    """
     gain = np.int64(0)
     for i in range(len(first)):
         q, a = row[i], q1[i]
@@ -82,24 +85,24 @@ def judge_all(n: int, row: Ints, first: Ints, q1: Ints, q2: Ints, change: Ints, 
 
 
 @compiled
-def same(a: Ints, b: Ints) -> bool:
-    """Whether two starts have the same medoids."""
+def have_equal_medoids(a: Ints, b: Ints) -> bool:
+    """Whether two starts have equal sets of medoids, in any order."""
     for i in a:
-        found = False
+        shared = False
         for j in b:
-            found |= i == j
-        if not found:
+            shared |= i == j
+        if not shared:
             return False
     return True
 
 
 @compiled
 def ended_before(medoids: Ints, losses: Ints, r: int, ends: Ints) -> bool:
-    """Whether one of the starts `ends` has ended at the medoids of r."""
-    found = False
+    """Whether one of the starts `ends` has ended at the medoids that start r has now."""
+    known = False
     for e in ends:
-        found = found or (losses[e] == losses[r] and same(medoids[e], medoids[r]))
-    return found
+        known = known or (losses[e] == losses[r] and have_equal_medoids(medoids[e], medoids[r]))
+    return known
 
 
 @compiled

@@ -37,7 +37,7 @@ SQUARE = 64
 
 @compiled
 def steps_of(w: Array, largest: float) -> float:
-    """How many steps make one: a power of two, so that the sum of all weighted distances fits."""
+    """How many steps a distance of 1 has: a power of two, so that the sum of all weighted distances fits 62 bits."""
     if not (largest > 0 and w.sum() > 0):
         return 1.0
     return 2.0 ** min(BITS - math.ceil(math.log2(w.sum()) + math.log2(largest)), 1023)
@@ -45,7 +45,7 @@ def steps_of(w: Array, largest: float) -> float:
 
 @compiled
 def is_symmetric(D: Array) -> bool:
-    """True where D is its own transpose; looked at in squares that fit the cache."""
+    """Whether D is its own transpose; it is compared in squares that fit the cache."""
     n = len(D)
     for a in range(0, n, SQUARE):
         for c in range(a, n, SQUARE):
@@ -58,23 +58,23 @@ def is_symmetric(D: Array) -> bool:
 
 @compiled
 def in_steps(distance: float, weight: float, steps: float) -> Any:
-    """A weighted distance as a whole number."""
+    """A weighted distance as a whole number of steps."""
     return np.int64(np.rint(np.float64(distance) * weight * steps))
 
 
 @compiled
 def second_of(near: Array, first: int) -> int:
-    """The nearest medoid but one; -1 where there is one only."""
-    found = -1
+    """The nearest medoid but the `first`; -1 where there is no other."""
+    second = -1
     for j in range(len(near)):
-        if j != first and (found < 0 or near[j] < near[found]):
-            found = j
-    return found
+        if j != first and (second < 0 or near[j] < near[second]):
+            second = j
+    return second
 
 
 @compiled
 def nearest_two(near: Array, first: Ints, second: Ints) -> None:
-    """Nearest and second nearest medoid of each point; of equal ones the first."""
+    """Write the nearest and the second nearest medoid of each point; of equal ones the first."""
     for i in range(near.shape[0]):
         best = 0
         for j in range(1, near.shape[1]):
@@ -86,7 +86,7 @@ def nearest_two(near: Array, first: Ints, second: Ints) -> None:
 
 @compiled
 def assign(near: Array, medoids: Ints, first: Ints, second: Ints) -> None:
-    """The same for good: a medoid is its own, whatever lies on it."""
+    """Write the nearest and the second nearest medoid of each point, where a medoid's nearest is always itself."""
     nearest_two(near, first, second)
     for j in range(len(medoids)):
         first[medoids[j]] = j
@@ -109,7 +109,7 @@ def weigh(near: Array, w: Array, steps: float, first: Ints, second: Ints, d1: Ar
 
 @compiled
 def judge(row: Array, w: Array, steps: float, first: Ints, d1: Array, d2: Array, change: Ints) -> Any:
-    """What a candidate at these distances brings: to all exchanges alike (returned), and to each (`change`)."""
+    """Return what a candidate at these distances brings to all exchanges alike; add its effect on each to `change`."""
     gain = np.int64(0)
     for i in range(len(row)):
         if row[i] < d2[i]:
@@ -212,7 +212,7 @@ def only_medoid(E: Array, w: Array, medoids: Ints, steps: float) -> Any:
 
 @compiled
 def judge_block(near: Array, across: Array, w: Array, steps: float, out: Ints) -> None:
-    """What some points (a block) say of some candidates: their part of all the sums that decide an exchange.
+    """Write what a block of points adds to all the sums that decide on exchanges with some candidates.
 
     `near` (b, k) are distances to the medoids, `across` (c, b) those to the candidates; `out` is their loss, the k
     removals, the c gains and the c times k changes, and adds up over the blocks; k is 2 or more.

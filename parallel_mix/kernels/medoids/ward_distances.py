@@ -62,7 +62,7 @@ def join_all(D: Array, w: Array) -> tuple[Ints, Array]:
 
 @compiled
 def cut_tree(pairs: Ints, heights: Array, k: int) -> Ints:
-    """Labels of k clusters: all joins but the k - 1 highest."""
+    """Labels of k clusters, which all joins but the k - 1 highest make; a label is the number of a point of it."""
     n = len(heights) + 1
     order = np.argsort(heights, kind="mergesort")
     label = np.arange(n)

@@ -1,4 +1,4 @@
-"""Value difference metric (Stanfill & Waltz 1986): categories are close that say the same of the class.
+"""Value difference metric (Stanfill & Waltz 1986): categories are close where rows of both have the same classes.
 
 d(x, y) = sum_a sum_c (P(c | x_a) - P(c | y_a))^2, no root; a missing value is a category of its own. It is the squared
 Euclidean distance of rows of probabilities.
@@ -15,7 +15,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 
 
 class ClassProbabilities:
-    """P(c | category) for each attribute, from rows of known class; of a category never seen the classes' own."""
+    """P(c | category) for each attribute, from rows of known class; for a category never seen, the classes' shares."""
 
     def __init__(self, X: Array, y: NDArray[Any]) -> None:
         classes, codes = np.unique(y, return_inverse=True)
@@ -29,8 +29,8 @@ class ClassProbabilities:
 
     def rows(self, X: Array) -> Array:
         """The probabilities of each row, attribute after attribute."""
-        parts = []
+        probabilities = []
         for column, (values, table) in zip(X.T, self.known, strict=True):
             place = np.minimum(np.searchsorted(values, column), len(values) - 1)
-            parts.append(np.where((values[place] == column)[:, None], table[place], self.prior))
-        return np.concatenate(parts, axis=1)
+            probabilities.append(np.where((values[place] == column)[:, None], table[place], self.prior))
+        return np.concatenate(probabilities, axis=1)

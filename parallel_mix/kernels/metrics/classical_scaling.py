@@ -8,7 +8,10 @@ from parallel_mix.kernels.density.kernel_sums import Array
 
 
 def centred_products(D: Array) -> Array:
-    """-J D^2 J / 2, J centring: products of the points, where there are such; D^2 and its transpose are averaged."""
+    """The matrix -J D^2 J / 2, J centring: the inner products of the points, where the distances are Euclidean.
+
+    D^2 and its transpose are averaged.
+    """
     S = D**2
     S = -0.25 * (S + S.T)
     S -= S.mean(axis=0)

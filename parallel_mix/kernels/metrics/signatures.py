@@ -12,11 +12,12 @@ from parallel_mix.kernels.density.kernel_sums import Array
 
 METRICS = ("mallows", "irm")
 OFF_BY = 1e-6
+"""How far from 1 the weights of a signature may add up; they are then divided by their sum."""
 
 
 @dataclass(frozen=True)
 class Signatures:
-    """Signature k has the points offsets[k] .. offsets[k + 1], whose weights add to 1."""
+    """Signatures: number k has the points offsets[k] .. offsets[k + 1], whose weights add to 1."""
 
     values: Array
     weights: Array
@@ -27,7 +28,10 @@ class Signatures:
 
 
 def checked_signatures(values: Any, weights: Any, offsets: Any, what: str) -> Signatures:
-    """Signatures whose parts fit together, weights adding to 1 to the last digit; refused in words otherwise."""
+    """The signatures, with weights that add to 1 to the last digit; where the arrays do not fit together, a refusal.
+
+    `what` names them in a refusal.
+    """
     values, weights = np.asarray(values, dtype=np.float64, order="C"), np.asarray(weights, dtype=np.float64)
     starts = np.asarray(offsets)
     values = values[:, None] if values.ndim == 1 else values
@@ -49,7 +53,7 @@ def checked_signatures(values: Any, weights: Any, offsets: Any, what: str) -> Si
 
 
 def unit_weights(weights: Array, offsets: np.ndarray, what: str) -> Array:
-    """Weights that add to 1 in each signature to the last digit."""
+    """The weights over their sums, which add to 1 in each signature to the last digit."""
     if not (weights > 0).all():
         k = int(np.searchsorted(offsets, np.flatnonzero(~(weights > 0))[0], side="right"))
         raise InputError(f"Signature {k} of {what} has a weight that is not above 0: leave such points out.")
@@ -66,7 +70,7 @@ def unit_weights(weights: Array, offsets: np.ndarray, what: str) -> Array:
 
 @dataclass(frozen=True)
 class SignatureMetric:
-    """Mallows or IRM."""
+    """The Mallows or IRM distance of signatures."""
 
     name: str
     symmetric = True
@@ -74,18 +78,18 @@ class SignatureMetric:
     frees_lock = True
 
     def prepare(self, signatures: Signatures) -> Signatures:
-        """Nothing is to be done to them."""
+        """The signatures themselves: they are compared as they are."""
         return signatures
 
     def tile(self, new: Signatures, rows: slice, old: Signatures, columns: slice, own: bool) -> Array:
         """Distances between some of the new and some of the old; `own`: the new are the old."""
         from parallel_mix.kernels.metrics.transport import signature_tile
 
-        spans, others = new.offsets[rows.start : rows.stop + 1], old.offsets[columns.start : columns.stop + 1]
-        words = new.values, new.weights, spans, old.values, old.weights, others
+        offsets, other_offsets = new.offsets[rows.start : rows.stop + 1], old.offsets[columns.start : columns.stop + 1]
+        words = new.values, new.weights, offsets, old.values, old.weights, other_offsets
         ahead = rows.start - columns.start if own else -len(new)  # how far a row's number is ahead of a column's
         D: Array = signature_tile(*words, self.name == "irm", ahead, own and rows == columns)
         if (D < 0).any():
             i, j = (int(k) for k in np.argwhere(D < 0)[0])
-            raise ArithmeticError(f"no best transport was found for pair ({rows.start + i}, {columns.start + j})")
+            raise ArithmeticError(f"no best transport was reached for pair ({rows.start + i}, {columns.start + j})")
         return D

@@ -1,4 +1,4 @@
-"""Distances made of similarities."""
+"""Distances that are converted from similarities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_SIMILARITY = 1e-3
 
 @dataclass(frozen=True)
 class FromSimilarity:
-    """bound - S or 1/S, of the entries of a square matrix; 0 on the diagonal.
+    """The distances bound - S or 1/S, of the entries of a square matrix S of similarities; 0 on the diagonal.
 
     The matrix may be anything that is sliced as an array is.
     """
@@ -29,7 +29,7 @@ class FromSimilarity:
     frees_lock = True
 
     def prepare(self, S: Any) -> Any:
-        """Nothing is to be done to it."""
+        """The matrix itself: its entries are read as they are needed."""
         return S
 
     def tile(self, S: Any, rows: slice, _: Any, columns: slice, own: bool) -> Array:
@@ -46,20 +46,23 @@ class FromSimilarity:
 
 
 class Known(Protocol):
-    """What one pass over a matrix tells."""
+    """The survey of a matrix: what one pass over its entries tells."""
 
     @property
-    def lowest(self) -> float: ...
+    def lowest(self) -> float:
+        """The least entry."""
 
     @property
-    def lowest_at(self) -> tuple[int, int]: ...
+    def lowest_at(self) -> tuple[int, int]:
+        """Row and column of the least entry."""
 
     @property
-    def highest(self) -> float: ...
+    def highest(self) -> float:
+        """The largest entry."""
 
 
 def from_similarity(name: str, known: Known, symmetrize: bool) -> FromSimilarity:
-    """The conversion of a matrix of which so much is known; the bound is its largest entry."""
+    """The conversion of a matrix, by its survey `known`; the bound is its largest entry."""
     if name == "inverse" and known.lowest < 0:
         i, j = known.lowest_at
         raise InputError(f"The similarity of rows {i + 1} and {j + 1} is {known.lowest:g}: below 0 it has no inverse.")

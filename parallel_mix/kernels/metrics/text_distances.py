@@ -16,7 +16,7 @@ Texts = Sequence[str]
 
 @dataclass(frozen=True)
 class EditMetric:
-    """The number of edits; normalized, over the length of the longer text."""
+    """The number of edits ("edit"), or that number over the length of the longer text ("edit-normalized")."""
 
     name: str
     symmetric = True
@@ -24,7 +24,7 @@ class EditMetric:
     frees_lock = True
 
     def prepare(self, texts: Texts) -> Texts:
-        """Nothing is to be done to them."""
+        """The texts themselves: they are compared as they are."""
         return texts
 
     def tile(self, new: Texts, rows: slice, old: Texts, columns: slice, own: bool) -> Array:

@@ -3,11 +3,11 @@
 Mallows (2-Wasserstein)    D^2 = min_w sum_ij w_ij |v_i - u_j|^2,    w >= 0, rows adding to p, columns to q
 IRM (Li, Wang & Wiederhold 2000)    pairs in order of rising |v_i - u_j|, each given what is left of p_i and q_j
 
-The minimum is found by the network simplex on the bipartite graph of the two sets. A basis is a tree of arcs, held as
-each node's parent and the flow between the two; an arc of negative reduced cost enters, and of the cycle that it closes
-the arc whose flow runs out first leaves. Supplies are perturbed by symbol (each source has one epsilon more, the last
-sink takes them all), so flows are pairs, amount and epsilons: no two of a cycle run out together, and no basis comes
-again.
+The minimum is computed by the network simplex on the bipartite graph of the two sets. A basis is a tree of arcs, held
+as each node's parent and the flow between the two; an arc of negative reduced cost enters, and of the cycle that it
+closes the arc whose flow runs out first leaves. Supplies are perturbed by symbol (each source has one epsilon more, the
+last sink takes them all), so flows are pairs, amount and epsilons: no two of a cycle run out together, and no basis
+comes again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.kernel_sums import Array
 
 OPTIMAL = 1e-13
-"""A reduced cost above minus this part of the largest cost is not negative, at first; at last, of its own parts."""
+"""A reduced cost above minus this share of the largest cost is not negative, at first; at last, of its own terms."""
 ROUNDING = 1e-15
 TOO_LARGE = 1e300
 MOST_PIVOTS = 1_000
@@ -29,7 +29,7 @@ Ints = np.ndarray
 
 @compiled
 def costs_between(v: Array, u: Array, c: Array) -> float:
-    """Squared distances of the points of two sets, into c; the largest of them."""
+    """Write the squared distances of the points of two sets into c; return the largest of them."""
     largest = 0.0
     for i in range(v.shape[0]):
         for j in range(u.shape[0]):
@@ -44,7 +44,7 @@ def costs_between(v: Array, u: Array, c: Array) -> float:
 
 @compiled
 def first_tree(c: Array, p: Array, q: Array, parent: Ints, flow: Array, eps: Ints) -> None:
-    """Each source gives to the cheapest sinks that still want something; the tree hangs on the last sink."""
+    """Write a first tree: each source gives to the cheapest sinks that still want some; the last sink is the root."""
     m, n = len(p), len(q)
     want, symbol = q.copy(), np.zeros(n, dtype=np.int64)
     symbol[n - 1] = m
@@ -92,7 +92,7 @@ def first_tree(c: Array, p: Array, q: Array, parent: Ints, flow: Array, eps: Int
 
 @compiled
 def price(c: Array, m: int, parent: Ints, depth: Ints, potential: Array, stack: Ints) -> None:
-    """Potentials of all nodes (c_ij = potential_i + potential_j on the tree) and their depths."""
+    """Write the potentials of all nodes (c_ij = potential_i + potential_j on the tree) and their depths."""
     nodes = len(parent)
     for node in range(nodes):
         depth[node] = -1
@@ -155,7 +155,7 @@ def pivot(i: int, j: int, m: int, parent: Ints, depth: Ints, flow: Array, eps: I
 
 @compiled
 def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
-    """The cost of the best transport; negative where it was not found."""
+    """The cost of the best transport; -1 where it is not reached in `MOST_PIVOTS` pivots for each node."""
     m, n = len(p), len(q)
     nodes = m + n
     parent, depth, stack = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
@@ -174,9 +174,9 @@ def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
         if enter_i < 0 and fine < nodes:  # costs that are small beside the largest have their say, too
             for i in range(m):
                 for j in range(n):
-                    parts = abs(c[i, j]) + abs(potential[i]) + abs(potential[m + j])
+                    terms = abs(c[i, j]) + abs(potential[i]) + abs(potential[m + j])
                     reduced = c[i, j] - potential[i] - potential[m + j]
-                    if reduced < -OPTIMAL * parts and (enter_i < 0 or reduced < lowest):
+                    if reduced < -OPTIMAL * terms and (enter_i < 0 or reduced < lowest):
                         lowest, enter_i, enter_j = reduced, i, j
             fine += enter_i >= 0
         if enter_i < 0:
@@ -191,7 +191,7 @@ def least_cost(c: Array, p: Array, q: Array, largest: float) -> float:
 
 @compiled
 def on_a_line(v: Array, p: Array, u: Array, q: Array) -> float:
-    """The same for sets of numbers: the lowest of one go to the lowest of the other."""
+    """The least cost of transport between two sets of numbers: the lowest of one go to the lowest of the other."""
     order, other = np.argsort(v), np.argsort(u)
     i = j = 0
     have, want = p[order[0]], q[other[0]]
@@ -217,7 +217,7 @@ def on_a_line(v: Array, p: Array, u: Array, q: Array) -> float:
 
 @compiled
 def greedy_cost(c: Array, p: Array, q: Array) -> float:
-    """IRM: sum s_ij d_ij; ties by (i, j)."""
+    """The IRM distance sum s_ij d_ij, by pairs in order of rising d_ij, of equal ones by i and then j; c is squared."""
     n = c.shape[1]
     order = np.argsort(c.ravel(), kind="mergesort")
     have, want = p.copy(), q.copy()
@@ -234,7 +234,9 @@ def greedy_cost(c: Array, p: Array, q: Array) -> float:
 
 @compiled
 def distance(v: Array, p: Array, u: Array, q: Array, greedy: bool) -> float:
-    """Between two signatures; infinite where it is too large for a number, negative where it was not found."""
+    """The distance of two signatures, IRM where `greedy`; infinite where too large for a number, negative where there
+    was no end of pivots.
+    """
     if v.shape[1] == 1 and not greedy:
         return float(np.sqrt(on_a_line(v[:, 0], p, u[:, 0], q)))
     c = np.empty((len(p), len(q)))
@@ -244,24 +246,24 @@ def distance(v: Array, p: Array, u: Array, q: Array, greedy: bool) -> float:
         return irm
     if largest > TOO_LARGE:  # a sum of a few of them is no number any more, and none is the least
         return np.inf
-    found = least_cost(c, p, q, largest)
-    return float(np.sqrt(found)) if found >= 0.0 else -1.0
+    cost = least_cost(c, p, q, largest)
+    return float(np.sqrt(cost)) if cost >= 0.0 else -1.0
 
 
 @compiled
 def signature_tile(
-    V: Array, P: Array, spans: Ints, U: Array, Q: Array, other_spans: Ints, greedy: bool, ahead: int, same: bool
+    V: Array, P: Array, offsets: Ints, U: Array, Q: Array, other_offsets: Ints, greedy: bool, ahead: int, same: bool
 ) -> Array:
-    """Distances between all signatures of one set and of another, cut by `spans`; `same`: the sets are one.
+    """Distances between all signatures of one set and of another, cut by `offsets`; `same`: the sets are one.
 
     Row r has the number s + ahead of column s: of a pair the lower number comes first, whichever way it is asked for.
     """
-    rows, columns = len(spans) - 1, len(other_spans) - 1
+    rows, columns = len(offsets) - 1, len(other_offsets) - 1
     out = np.zeros((rows, columns))
     for r in range(rows):
-        a, b = spans[r], spans[r + 1]
+        a, b = offsets[r], offsets[r + 1]
         for s in range(r + 1 if same else 0, columns):
-            c, d = other_spans[s], other_spans[s + 1]
+            c, d = other_offsets[s], other_offsets[s + 1]
             if r + ahead > s:
                 out[r, s] = distance(U[c:d], Q[c:d], V[a:b], P[a:b], greedy)
             elif r + ahead < s:

@@ -5,9 +5,9 @@ from one matrix product,
 
     |a - b|^2 = [-2 a, |a|^2, 1] . [b, 1, |b|^2]        (rows centred on the data, so that the squares are small)
 
-whose error is a few roundings of |a|^2 + |b|^2. Pairs closer than that allows are taken again as plain differences of
-the rows as they were given. Products are taken in blocks that begin at multiples of `BLOCK`, and below the diagonal as
-the transpose of those above it: so a distance is the same to the last bit in every tile, and the other way round. The
+whose error is a few roundings of |a|^2 + |b|^2. Pairs closer than that allows are computed again from differences of
+the rows as they were given. Products are computed in blocks that begin at multiples of `BLOCK`, and below the diagonal
+as the transpose of those above it: so a distance is equal to the last bit in every tile, and the other way round. The
 other metrics are SciPy's.
 """
 
@@ -21,10 +21,11 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.density.kernel_sums import Array
 
 BLOCK = 256
+"""Rows and columns of a block whose distances come from one matrix product."""
 CLOSE = 1e-4
-"""Pairs with |a - b|^2 below this part of |a|^2 + |b|^2 are taken again: the product's error is then 1e-11 of them."""
+"""Pairs with |a - b|^2 below this share of |a|^2 + |b|^2 are computed again: the product's error is 1e-11 of them."""
 MANY = 8
-"""Where more than one pair in so many is close, all are taken as differences."""
+"""Where more than one pair in so many is close, the distances of all are computed from differences."""
 
 SINGULAR = 1e-13
 """Eigenvalues of a correlation matrix below this, for each of its columns, are roundings."""
@@ -36,10 +37,10 @@ METRICS = BY_PRODUCT + BY_SCIPY
 
 @dataclass(frozen=True)
 class Vectors:
-    """Rows ready to be compared."""
+    """Rows that have been made ready to be compared."""
 
     given: np.ndarray
-    augmented: Array  # [b, 1, |b|^2], b centred; nothing where no product is taken
+    augmented: Array  # [b, 1, |b|^2], b centred; empty for metrics without a product
 
     def __len__(self) -> int:
         return len(self.given)
@@ -60,11 +61,11 @@ class VectorMetric:
 
     @property
     def block(self) -> int:
-        """Tiles begin at multiples of this."""
+        """Tiles begin at rows and columns that are multiples of this number."""
         return 1 if self.name in BY_SCIPY else BLOCK
 
     def prepare(self, X: Array) -> Vectors:
-        """The rows as they are compared."""
+        """The rows of X, made ready to be compared."""
         rows = self.as_compared(X)
         if self.name in BY_SCIPY:
             return Vectors(rows, np.empty((0, 0)))
@@ -76,7 +77,7 @@ class VectorMetric:
         return Vectors(rows, augmented)
 
     def as_compared(self, X: Array) -> np.ndarray:
-        """The rows that plain differences are taken of."""
+        """The rows of X in the coordinates whose differences count, such as unit vectors for cosine."""
         if self.name in ("cosine", "correlation"):
             X = X / np.abs(X).max(axis=1, keepdims=True)  # squares of very large or small ones are out of range
             X = X - X.mean(axis=1, keepdims=True) if self.name == "correlation" else X
@@ -99,15 +100,15 @@ class VectorMetric:
             left = left_factor(new.augmented[some])
             for c in range(columns.start, columns.stop, BLOCK):
                 others = slice(c, min(c + BLOCK, columns.stop))
-                part = D[a - rows.start : some.stop - rows.start, c - columns.start : others.stop - columns.start]
+                block = D[a - rows.start : some.stop - rows.start, c - columns.start : others.stop - columns.start]
                 if own and c < a:
-                    part[...] = self._from_squares(squared_distances(old, others, new, some)).T
+                    block[...] = self._from_squares(squared_distances(old, others, new, some)).T
                     continue
                 S = self._from_squares(squared_distances(new, some, old, others, left))
                 if own and c == a:
                     S = np.triu(S, 1)
                     S += S.T
-                part[...] = S
+                block[...] = S
         return D
 
     def _from_squares(self, S: Array) -> Array:
@@ -125,7 +126,7 @@ class VectorMetric:
 
 
 def minkowski(A: Array, B: Array, p: float) -> Array:
-    """By SciPy; where powers may have left the range of numbers, over the largest difference of the pair."""
+    """Minkowski distances by SciPy; where powers leave the range of numbers, differences go over the pair's largest."""
     from scipy.spatial.distance import cdist
 
     with np.errstate(over="ignore", under="ignore"):
@@ -135,13 +136,13 @@ def minkowski(A: Array, B: Array, p: float) -> Array:
         odd = np.flatnonzero((tiny > D[i]) | ~np.isfinite(D[i]))
         gaps = np.abs(A[i] - B[odd])
         largest = gaps.max(axis=1, keepdims=True)
-        part = gaps / np.where(largest > 0, largest, 1.0)
-        D[i, odd] = largest[:, 0] * (part**p).sum(axis=1) ** (1.0 / p)
+        relative = gaps / np.where(largest > 0, largest, 1.0)
+        D[i, odd] = largest[:, 0] * (relative**p).sum(axis=1) ** (1.0 / p)
     return D
 
 
 def left_factor(augmented: Array) -> Array:
-    """[-2 a, |a|^2, 1] from [a, 1, |a|^2]."""
+    """The left factor of the product, rows [-2 a, |a|^2, 1], from rows [a, 1, |a|^2]."""
     left = np.empty_like(augmented)
     np.multiply(augmented[:, :-2], -2.0, out=left[:, :-2])
     left[:, -2], left[:, -1] = augmented[:, -1], 1.0
@@ -149,7 +150,7 @@ def left_factor(augmented: Array) -> Array:
 
 
 def squared_distances(new: Vectors, rows: slice, old: Vectors, columns: slice, left: Array | None = None) -> Array:
-    """|a - b|^2 for some rows of each; `left` is the left factor of the new ones, where it is at hand."""
+    """Squared distances |a - b|^2 of some new rows to some old ones; `left` is the new rows' left factor, or None."""
     right = old.augmented[columns]
     S: Array = (left_factor(new.augmented[rows]) if left is None else left) @ right.T
     near = CLOSE * (new.augmented[rows, -1] + right[:, -1].max(initial=0.0))
@@ -185,7 +186,7 @@ def vector_metric(name: str, X: Array, p: float = 2.0, sigma: float = 1.0) -> Ve
 
 
 def whitening(X: Array) -> Array:
-    """L with L L^T the inverse of the covariance of centred rows."""
+    """The matrix L for which L L^T is the inverse of the covariance of the centred rows X."""
     n, d = X.shape
     scale = np.sqrt((X**2).sum(axis=0) / max(n - 1, 1))
     values = np.zeros(1)

@@ -1,7 +1,8 @@
 """Classes of few points: all that a mixture over distances needs of them, in one call.
 
-What the models do step by step (starts, vertex substitution, clusters, their sums) with the same kernels, bit by bit;
-but with some dozens of points in a class the steps' own price would be most of the work.
+The models do this step by step (starts, vertex substitution, clusters, their sums) for large classes, with the same
+kernels and the same results bit by bit; for classes of some dozens of points, calling each step would be most of the
+work.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Ints = np.ndarray
 
 @compiled
 def distances_within(D: Array, rows: Ints) -> tuple[Array, Array]:
-    """The distances among some rows, and these with candidates in rows."""
+    """The distances between some rows, and their transpose, which has a row for each candidate."""
     n = len(rows)
     block, E = np.empty((n, n)), np.empty((n, n))
     for i in range(n):
@@ -31,7 +32,7 @@ def distances_within(D: Array, rows: Ints) -> tuple[Array, Array]:
 
 @compiled
 def table_and_steps(E: Array, w: Array) -> tuple[Ints, float]:
-    """Weighted distances in steps, and how many steps make one."""
+    """The weighted distances in steps, and how many steps a distance of 1 has."""
     largest = 0.0
     for j in range(len(E)):
         for i in range(len(E)):
@@ -42,7 +43,7 @@ def table_and_steps(E: Array, w: Array) -> tuple[Ints, float]:
 
 @compiled
 def medoids_of_few(E: Array, w: Array, Q: Ints, steps: float, starts: Ints) -> Ints:
-    """Medoids of the least loss."""
+    """The medoids of the start that comes to the least loss, in rising order."""
     if starts.shape[1] == 1:
         only_medoid(E, w, starts[0], steps)
         return np.asarray(starts[0])
@@ -59,7 +60,7 @@ def cluster_few(D: Array, rows: Ints, w: Array, numbers: Array, k: int) -> tuple
 
 @compiled
 def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, counts: Ints, table: Array) -> int:
-    """Write the clusterings of a class into a table; how many columns that takes."""
+    """Write the clusterings of a class into a table; return how many columns that takes."""
     Q, steps = table_and_steps(E, w)
     at = 0
     for count in counts:
@@ -77,7 +78,7 @@ def cluster_class(block: Array, E: Array, w: Array, rows: Ints, numbers: Array, 
 def cluster_classes(
     D: Array, w: Array, order: Ints, ends: Ints, numbers: Array, counts: Ints
 ) -> tuple[Array, Ints, Array]:
-    """Of classes, each some rows of D (`order`, from one of `ends` to the next), the clusterings into some `counts`.
+    """Cluster classes into each of some `counts`; a class has the rows `order` of D from one of `ends` to the next.
 
     Starts are drawn by each class's `numbers`. Returned are columns as `as_clusters` has them, where each class's
     begin and end, and each class's mean squared distance.

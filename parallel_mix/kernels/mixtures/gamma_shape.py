@@ -23,7 +23,7 @@ ASYMPTOTIC = 1e4
 
 
 def spread_of_logs(u: Array, w: Array | None = None) -> float:
-    """- sum w log(u / mean): 0 where all are equal; u > 0."""
+    """The sum - sum w log(u / mean) over squared distances u > 0: 0 where all are equal."""
     if not len(u):
         return 0.0
     w = np.ones(len(u)) if w is None else w
@@ -32,7 +32,7 @@ def spread_of_logs(u: Array, w: Array | None = None) -> float:
 
 
 def solve_shape(c: float) -> float:
-    """The root s, at most `LARGEST_SHAPE`."""
+    """The shape s that solves log s - psi(s) = c, at most `LARGEST_SHAPE`."""
     if c <= 0.5 / LARGEST_SHAPE:
         return LARGEST_SHAPE
     low, high = 0.5 / c, 1.0 / c
@@ -49,12 +49,12 @@ def solve_shape(c: float) -> float:
 
 
 def _side(s: float) -> tuple[float, float]:
-    """log s - psi(s), and its derivative by log s."""
+    """The left side log s - psi(s) of the equation, and its derivative by log s."""
     if s > ASYMPTOTIC:
         return 0.5 / s + 1.0 / (12.0 * s * s), -0.5 / s - 1.0 / (6.0 * s * s)
     return math.log(s) - float(digamma(s)), 1.0 - s * float(zeta(2.0, s))  # of 2: the trigamma function
 
 
 def whole_dimension(s: Array | float) -> Array:
-    """s* = floor(2 s + 1/2) / 2: the dimension d = 2 s is a whole number, 1 at the least."""
+    """The shape s* = floor(2 s + 1/2) / 2, whose dimension 2 s* is a whole number of 1 or more."""
     return np.maximum(np.floor(2.0 * np.asarray(s) + 0.5) / 2.0, 0.5)

@@ -25,17 +25,22 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.mixtures.gamma_shape import solve_shape, spread_of_logs, whole_dimension
 
 LEAST_POINTS = 3
-LEAST_TOLD = 5
+"""Clusters of fewer points take no part in the estimation."""
+LEAST_DISTANCES = 5
+"""Components with fewer distances that are not zero have no say in how shapes are grouped."""
 SHAPES = ("common", "class", "grouped")
 FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros", "counted")
 
 
 @compiled
 def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array, stands_for: Array) -> Array:
-    """Of each cluster the `FIELDS`, as `ClusterSums` has them; a point has a weight and stands for so many points."""
+    """The `FIELDS` (rows) of each cluster (columns), as `ClusterSums` has them.
+
+    `u` are squared distances to the medoids, w weights; a point stands for `stands_for` points.
+    """
     k = len(medoids)
-    found, is_counted = np.zeros((len(FIELDS), k)), u > 0
-    sizes, counts, means, spreads, points, zeros, counted = found
+    table, is_counted = np.zeros((len(FIELDS), k)), u > 0
+    sizes, counts, means, spreads, points, zeros, counted = table
     for j in range(k):
         is_counted[medoids[j]] = False
     for i in range(len(u)):
@@ -55,12 +60,12 @@ def sums_of_clusters(u: Array, labels: np.ndarray, medoids: np.ndarray, w: Array
             spreads[labels[i]] -= w[i] * np.log(u[i] / means[labels[i]])
     for j in range(k):
         spreads[j] = max(spreads[j], 0.0)
-    return found
+    return table
 
 
 @compiled
 def nearest_sums(D: Array, medoids: np.ndarray, w: Array, stands_for: Array) -> tuple[np.ndarray, Array]:
-    """The nearest medoid of each point, a medoid's being itself, and `sums_of_clusters` of these clusters."""
+    """The number of each point's nearest medoid (a medoid's is its own), and `sums_of_clusters` of these clusters."""
     labels, u = np.empty(len(D), np.int64), np.empty(len(D))
     for i in range(len(D)):
         best = 0
@@ -77,27 +82,27 @@ def nearest_sums(D: Array, medoids: np.ndarray, w: Array, stands_for: Array) -> 
 
 @compiled
 def first_of_clusters(labels: np.ndarray, mass: Array, order: np.ndarray, most: int) -> tuple[np.ndarray, Array]:
-    """The first points, in some order, of each cluster, at most so many, and all of no cluster (-1); in rising order.
+    """The first points of each cluster by `order`, at most `most`, and all points of no cluster (-1); in rising order.
 
-    With them what each stands for: for an equal part of its cluster's mass, or for itself.
+    Returned with them is how many points each stands for: an equal part of its cluster's mass, or 1.
     """
     n = len(labels)
-    kept, total, taken = np.zeros(labels.max() + 1), np.zeros(labels.max() + 1), labels < 0
+    count, total, chosen = np.zeros(labels.max() + 1), np.zeros(labels.max() + 1), labels < 0
     for i in order:
         if labels[i] >= 0:
             total[labels[i]] += mass[i]
-            taken[i] = kept[labels[i]] < most
-            kept[labels[i]] += taken[i]
+            chosen[i] = count[labels[i]] < most
+            count[labels[i]] += chosen[i]
     stands_for = np.ones(n)
     for i in range(n):
         if labels[i] >= 0:
-            stands_for[i] = total[labels[i]] / kept[labels[i]]
-    return np.flatnonzero(taken), stands_for[taken]
+            stands_for[i] = total[labels[i]] / count[labels[i]]
+    return np.flatnonzero(chosen), stands_for[chosen]
 
 
 @compiled
 def mean_square(D: Array) -> float:
-    """Of the distances that are not zero; 0 where all are."""
+    """The mean square of the distances that are not zero; 0 where all are zero."""
     total, count = 0.0, 0
     for row in D:
         here = 0.0
@@ -110,62 +115,63 @@ def mean_square(D: Array) -> float:
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """What the estimation needs of clusters, and all that it needs: it adds up from batch to batch."""
+    """All that the estimation needs of clusters; the sums of batches are joined (`joined`) to those of all rows."""
 
     classes: np.ndarray  # (m) number of the class
     table: Array  # (fields, m): the properties below
 
     @classmethod
-    def joined(cls, parts: list[ClusterSums]) -> ClusterSums:
-        """Of several classes, or batches, one after the other."""
+    def joined(cls, batches: list[ClusterSums]) -> ClusterSums:
+        """The sums of several classes, or batches, one after the other."""
         return cls(
-            np.concatenate([part.classes for part in parts]), np.concatenate([part.table for part in parts], axis=1)
+            np.concatenate([batch.classes for batch in batches]),
+            np.concatenate([batch.table for batch in batches], axis=1),
         )
 
     @property
     def sizes(self) -> Array:
-        """Points, or their weights, the centroid too."""
+        """How many points each cluster has, or their weights; the centroid is one of them."""
         return np.asarray(self.table[0])
 
     @property
     def counts(self) -> Array:
-        """Weights of the distances that are counted."""
+        """The total weight of the distances that are counted in each cluster."""
         return np.asarray(self.table[1])
 
     @property
     def means(self) -> Array:
-        """Of squared distances; 0 where none is counted."""
+        """The mean squared distance in each cluster; 0 where none is counted."""
         return np.asarray(self.table[2])
 
     @property
     def spreads(self) -> Array:
-        """- sum log(u / mean)."""
+        """The spread - sum w log(u / mean) of the squared distances u of each cluster."""
         return np.asarray(self.table[3])
 
     @property
     def points(self) -> np.ndarray:
-        """Points, the centroid too."""
+        """How many points each cluster has; the centroid is one of them."""
         return np.asarray(self.table[4], dtype=np.int64)
 
     @property
     def zeros(self) -> np.ndarray:
-        """Points that lie on the centroid."""
+        """How many other points of each cluster lie on its centroid."""
         return np.asarray(self.table[5], dtype=np.int64)
 
     @property
     def counted(self) -> Array:
-        """|I_j|: distances that are counted, or the points that they stand for."""
+        """|I_j|: how many distances are counted in each cluster, or how many points these stand for."""
         return np.asarray(self.table[6])
 
     @property
-    def taken(self) -> np.ndarray:
-        """Clusters that take part in the estimation."""
+    def usable(self) -> np.ndarray:
+        """Which clusters take part in the estimation: those of enough points, with distances that are not zero."""
         return (self.points >= LEAST_POINTS) & (self.counts > 0)
 
 
 @dataclass(frozen=True)
 class GammaParameters:
-    """Scale and shapes of each component."""
+    """The scale and the shapes of each component."""
 
     b: Array
     s: Array  # as estimated
@@ -174,56 +180,59 @@ class GammaParameters:
 
 
 def estimate(sums: ClusterSums, fallback: Array, shape: str = "common", groups: int = 3) -> GammaParameters:
-    """Equations (3) and (4), shrunk; `fallback` is a squared distance for each class, where too few are counted."""
-    together = sums.classes
+    """Scales and shapes by equations (3) and (4), the scales shrunk to those of all.
+
+    `fallback` is a squared distance for each class, where too few distances are counted.
+    """
+    group_of = sums.classes
     if shape != "class":
-        together = shape_groups(sums, groups) if shape == "grouped" else np.zeros(len(sums.classes), dtype=np.int64)
-    taken = sums.taken
-    told, c, mean = pooled(sums.table, taken, together, int(together.max(initial=-1)) + 1)
-    shapes = np.array([solve_shape(side) if some >= 2 else 0.5 for some, side in zip(told, c, strict=True)])
-    s, b = scales(sums.table, taken, sums.classes, together, told, mean, shapes, fallback)
-    return GammaParameters(b, s, whole_dimension(s), together)
+        group_of = shape_groups(sums, groups) if shape == "grouped" else np.zeros(len(sums.classes), dtype=np.int64)
+    usable = sums.usable
+    distances, c, mean = pooled(sums.table, usable, group_of, int(group_of.max(initial=-1)) + 1)
+    shapes = np.array([solve_shape(side) if some >= 2 else 0.5 for some, side in zip(distances, c, strict=True)])
+    s, b = scales(sums.table, usable, sums.classes, group_of, distances, mean, shapes, fallback)
+    return GammaParameters(b, s, whole_dimension(s), group_of)
 
 
 @compiled
-def pooled(table: Array, taken: np.ndarray, together: np.ndarray, groups: int) -> Array:
-    """Of the clusters of each group that are taken: points told, the side c of the shape's equation, the mean u."""
-    found = np.zeros((3, groups))
+def pooled(table: Array, usable: np.ndarray, group_of: np.ndarray, groups: int) -> Array:
+    """For each group's usable clusters: distances that are not zero, the side c of the shape's equation, the mean u."""
+    sums = np.zeros((3, groups))
     n = np.zeros(groups)
-    for j in range(len(together)):
-        if taken[j]:
+    for j in range(len(group_of)):
+        if usable[j]:
             _, count, mean, spread, points, zeros, _ = table[:, j]
-            group = together[j]
-            found[0, group] += points - 1.0 - zeros
-            found[1, group] += spread
-            found[2, group] += count * mean
+            group = group_of[j]
+            sums[0, group] += points - 1.0 - zeros
+            sums[1, group] += spread
+            sums[2, group] += count * mean
             n[group] += count
     for group in range(groups):
         if n[group] > 0:
-            found[1:, group] /= n[group]
-    return found
+            sums[1:, group] /= n[group]
+    return sums
 
 
 @compiled
 def scales(
     table: Array,
-    taken: np.ndarray,
+    usable: np.ndarray,
     classes: np.ndarray,
-    together: np.ndarray,
-    told: Array,
+    group_of: np.ndarray,
+    distances: Array,
     mean: Array,
     shapes: Array,
     fallback: Array,
 ) -> tuple[Array, Array]:
-    """s and b of each cluster, b shrunk; the fallback where too few points tell anything."""
-    s, b = shapes[together], np.empty(len(together))
-    for j in range(len(together)):
-        group, counted = together[j], table[6, j]
-        if told[group] < 2:
+    """The shape s and the shrunk scale b of each cluster; the fallback where its group has fewer than two distances."""
+    s, b = shapes[group_of], np.empty(len(group_of))
+    for j in range(len(group_of)):
+        group, counted = group_of[j], table[6, j]
+        if distances[group] < 2:
             b[j] = fallback[classes[j]]
             continue
-        part = counted / (counted + 1.0) if taken[j] else 0.0
-        b[j] = (part * table[2, j] + (1.0 - part) * mean[group]) / s[j]
+        own_share = counted / (counted + 1.0) if usable[j] else 0.0
+        b[j] = (own_share * table[2, j] + (1.0 - own_share) * mean[group]) / s[j]
     return s, b
 
 
@@ -231,10 +240,10 @@ def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
     """Components in a few groups of like shape: their own shapes, by their logarithm, cut where that costs least.
 
     A shape of a few points says little: as b, its equation's side c is drawn to that of all by 1 / (|I_j| + 1). The
-    cost is the weighted sum of squares about the groups' means; components of fewer than `LEAST_TOLD` counted points,
-    and those that are left out, go to the middle group.
+    cost is the weighted sum of squares about the groups' means; components of fewer than `LEAST_DISTANCES` counted
+    points, and those that are left out, go to the middle group.
     """
-    used = np.flatnonzero(sums.taken & (sums.points - 1 - sums.zeros >= LEAST_TOLD))
+    used = np.flatnonzero(sums.usable & (sums.points - 1 - sums.zeros >= LEAST_DISTANCES))
     if not len(used):
         return np.zeros(len(sums.classes), dtype=np.int64)
     counts, spreads, counted = sums.counts[used], sums.spreads[used], sums.counted[used]
@@ -257,14 +266,16 @@ def shape_groups(sums: ClusterSums, groups: int) -> np.ndarray:
     for g in range(most, 0, -1):
         start = int(cuts[g, c])
         label[start:c], c = g - 1, start
-    found = np.full(len(sums.classes), most // 2, dtype=np.int64)
-    found[used[order]] = label
-    return found
+    group_of = np.full(len(sums.classes), most // 2, dtype=np.int64)
+    group_of[used[order]] = label
+    return group_of
 
 
 def kernel_parameters(u: Array, w: Array, fallback: float, shape: float | None = None) -> tuple[float, float]:
-    """s (unless given) and b of Kernel HLM: equation (4) with one cluster, from squared distances of weights w to the
-    nearest of the same class, but zeros."""
+    """The shape s (unless given) and the scale b of Kernel HLM, by equation (4) with one cluster.
+
+    `u` are squared distances, of weights w, to the nearest row of the same class; zeros do not count.
+    """
     u, w = u[u > 0], w[u > 0]
     if len(u) < 2:
         return shape or 0.5, fallback
@@ -273,21 +284,21 @@ def kernel_parameters(u: Array, w: Array, fallback: float, shape: float | None =
 
 
 def log_densities(squares: Array, b: Array, s: Array, log_weights: Array, classes: np.ndarray, count: int) -> Array:
-    """log phi(z | class) for rows of squared distances to all components; (n, classes)."""
+    """The log density log phi(z | class) of each class (columns), for rows of squared distances to all components."""
     terms = log_weights - s * np.log(np.pi * b) - squares / b
-    found = np.full((len(squares), count), -np.inf)
+    densities = np.full((len(squares), count), -np.inf)
     for k in range(count):
         here = classes == k
         if here.any():
-            found[:, k] = logsumexp(terms[:, here], axis=1)
-    return found
+            densities[:, k] = logsumexp(terms[:, here], axis=1)
+    return densities
 
 
 def posteriors(log_density: Array, prior: Array) -> Array:
-    """Equation (6), by logarithms; where all densities underflow even so, the prior."""
+    """The posteriors of the classes (columns) by equation (6), in logarithms; the prior where densities underflow."""
     with np.errstate(divide="ignore"):
         joint = log_density + np.log(prior)
     top = joint.max(axis=1, keepdims=True)
     some = np.isfinite(top)
-    part = np.exp(joint - np.where(some, top, 0.0))
-    return np.where(some, part / np.maximum(part.sum(axis=1, keepdims=True), 1.0), prior)
+    relative = np.exp(joint - np.where(some, top, 0.0))
+    return np.where(some, relative / np.maximum(relative.sum(axis=1, keepdims=True), 1.0), prior)

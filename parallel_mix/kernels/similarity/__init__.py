@@ -1,1 +1,1 @@
-"""What classifiers compute from similarities."""
+"""Computations of classifiers on similarities."""

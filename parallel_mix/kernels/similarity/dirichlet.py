@@ -27,18 +27,20 @@ def exceedances(counts: Ints) -> Ints:
     most = 0
     for n in counts:
         most = max(most, n)
-    found = np.zeros(max(most, 1), np.int64)
+    above = np.zeros(max(most, 1), np.int64)
     for n in counts:
         if n > 0:
-            found[n - 1] += 1
-    for t in range(len(found) - 2, -1, -1):
-        found[t] += found[t + 1]
-    return found
+            above[n - 1] += 1
+    for t in range(len(above) - 2, -1, -1):
+        above[t] += above[t + 1]
+    return above
 
 
 @compiled
 def dirichlet_prior(histograms: Ints) -> Any:
-    """alpha of histograms (n, r), empty ones skipped; equal small ones where there is none.
+    """The parameters alpha (r) of largest likelihood for histograms (n, r), of which empty ones do not count.
+
+    Where all are empty, each alpha is 1/r.
 
     Histograms more alike than multinomial ones have no finite maximum: it stops at a sum of `LARGEST`.
     """

@@ -1,4 +1,4 @@
-"""What local similarity discriminant analysis asks of neighbourhoods, and the exponential pmfs of largest entropy.
+"""Similarities in neighbourhoods, for local similarity discriminant analysis, and exponential pmfs of largest entropy.
 
 Similarities are those of a finite set Omega, omega_1 < ... < omega_r (`bins_of`). Of the neighbourhood of a point x,
 its k nearest training points N(x), N_h those of class h:
@@ -31,7 +31,7 @@ STEPS = 200
 
 
 def similarity_values(S: Array, bins: int | None = None) -> Array:
-    """Omega: the distinct similarities of different points, and of points to themselves, or centres of equal bins."""
+    """The values Omega of similarities: the distinct ones of a matrix, or if these are many, centres of equal bins."""
     off = S[~np.eye(len(S), dtype=bool)]
     if bins is None:
         distinct = np.unique(off)
@@ -44,19 +44,21 @@ def similarity_values(S: Array, bins: int | None = None) -> Array:
 
 
 def bins_of(S: Array, omega: Array) -> Ints:
-    """The place in Omega of each similarity: of the nearest value."""
+    """The place in Omega of the value nearest to each similarity."""
     return np.searchsorted((omega[1:] + omega[:-1]) / 2.0, S).astype(np.int64)
 
 
 @compiled
 def centroids_of(S: Array, y: Ints, near: Ints, classes: int) -> Ints:
-    """mu_h of each neighbourhood (rows, classes), -1 where a class has no neighbours; S is that of training points.
+    """The centroid mu_h of each class in each neighbourhood, (rows, classes); -1 where the class has no neighbours.
+
+    S are similarities of the training points.
 
     Sums that differ by no more than the roundings of their terms are equal: else the order of the neighbours, or the
     unit of S, would choose among them.
     """
     m, k = near.shape
-    found = np.full((m, classes), -1, np.int64)
+    centroids = np.full((m, classes), -1, np.int64)
     totals = np.empty(k)
     for row in range(m):
         best, largest = np.full(classes, -np.inf), np.zeros(classes)
@@ -77,9 +79,11 @@ def centroids_of(S: Array, y: Ints, near: Ints, classes: int) -> Ints:
         for p in range(k):
             v = near[row, p]
             h = y[v]
-            if totals[p] >= best[h] - 2.0 * k * ROUNDING * largest[h] and (found[row, h] < 0 or v < found[row, h]):
-                found[row, h] = v
-    return found
+            if totals[p] >= best[h] - 2.0 * k * ROUNDING * largest[h] and (
+                centroids[row, h] < 0 or v < centroids[row, h]
+            ):
+                centroids[row, h] = v
+    return centroids
 
 
 @compiled
@@ -122,19 +126,19 @@ def histograms_of_pairs(place: Ints, y: Ints, near: Ints, classes: int, r: int) 
 
 
 def means_of(counts: Ints, omega: Array) -> Array:
-    """Mean similarity of histograms (..., r); NaN of empty ones."""
+    """The mean similarities of histograms (..., r); NaN for empty ones."""
     total = counts.sum(axis=-1)
     return np.asarray(np.where(total > 0, (counts @ omega) / np.maximum(total, 1), np.nan))
 
 
 def are_extreme(means: Array, omega: Array) -> Any:
-    """Means that no exponential pmf has: at an end of Omega."""
+    """Which means no exponential pmf has, as they lie at an end of Omega."""
     reach = EXTREME * (omega[-1] - omega[0])
     return (means <= omega[0] + reach) | (means >= omega[-1] - reach)
 
 
 def exponential_pmfs(means: Array, omega: Array) -> Array:
-    """theta (..., r) of these means, all by Newton's method at once; deltas at the ends of Omega; NaN of NaN."""
+    """Exponential pmfs theta (..., r) of these means; for a mean at an end of Omega, all weight there; NaN of NaN."""
     flat = means.ravel()
     theta = np.full((len(flat), len(omega)), np.nan)
     known, extreme = np.isfinite(flat), are_extreme(flat, omega)
@@ -156,23 +160,26 @@ def _log_pmfs(lambdas: Array, x: Array) -> Array:
 
 
 def solve_lambdas(target: Array, x: Array) -> Array:
-    """lambda of mean `target` each, on values x in [0, 1]: the mean rises with lambda, the variance is its slope."""
+    """The exponents lambda whose pmfs on the values x, from 0 to 1, have the means `target`; by Newton's method.
+
+    The mean rises with lambda, and its slope is the variance.
+    """
     low, high = np.full(len(target), -MOST_LAMBDA), np.full(len(target), MOST_LAMBDA)
-    found = np.zeros(len(target))
+    lambdas = np.zeros(len(target))
     left = np.arange(len(target))
     for _ in range(STEPS):
-        theta = np.exp(_log_pmfs(found[left], x))
+        theta = np.exp(_log_pmfs(lambdas[left], x))
         mean = theta @ x
         gap = mean - target[left]
-        high[left] = np.where(gap > 0, np.minimum(high[left], found[left]), high[left])
-        low[left] = np.where(gap < 0, np.maximum(low[left], found[left]), low[left])
+        high[left] = np.where(gap > 0, np.minimum(high[left], lambdas[left]), high[left])
+        low[left] = np.where(gap < 0, np.maximum(low[left], lambdas[left]), low[left])
         variance = np.maximum(theta @ (x * x) - mean**2, 1e-300)
-        step = np.where(np.abs(gap) > 1e-15, found[left] - gap / variance, found[left])
+        step = np.where(np.abs(gap) > 1e-15, lambdas[left] - gap / variance, lambdas[left])
         outside = (step < low[left]) | (step > high[left])
         step[outside] = (low[left] + high[left])[outside] / 2.0
-        moved = np.abs(step - found[left])
-        found[left] = step
+        moved = np.abs(step - lambdas[left])
+        lambdas[left] = step
         left = left[(moved > 1e-12 * np.maximum(np.abs(step), 1.0)) & (np.abs(gap) > 1e-15)]
         if not len(left):
             break
-    return found
+    return lambdas

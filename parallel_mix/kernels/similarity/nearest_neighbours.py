@@ -1,4 +1,4 @@
-"""The k most similar of each row, and what they vote for: for many k from one search."""
+"""The k most similar points of each row and the class that most of them have, for many k from one search."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Ints = np.ndarray
 
 @compiled
 def most_similar(S: Array, k: int) -> Ints:
-    """Columns of the k largest entries of each row, by falling entry, of equals the lowest column first."""
+    """The columns of the k largest entries of each row, by falling entry, of equal ones the lowest column first."""
     m, n = S.shape
     k = max(min(k, n), 1)
-    found = np.zeros((m, k), np.int64)
+    columns = np.zeros((m, k), np.int64)
     values = np.empty(k, np.float64)
     for i in range(m):
         count = 0
@@ -28,11 +28,11 @@ def most_similar(S: Array, k: int) -> Ints:
             at = count if count < k else k - 1
             while at > 0 and value > values[at - 1]:
                 if at < k:
-                    values[at], found[i, at] = values[at - 1], found[i, at - 1]
+                    values[at], columns[i, at] = values[at - 1], columns[i, at - 1]
                 at -= 1
-            values[at], found[i, at] = value, j
+            values[at], columns[i, at] = value, j
             count = min(count + 1, k)
-    return found
+    return columns
 
 
 @compiled
@@ -42,24 +42,24 @@ def votes(near: Ints, y: Ints, prior: Array, ks: Ints) -> Ints:
     Of equal ones the class of the larger prior, then the lowest.
     """
     m, most = near.shape
-    found = np.empty((len(ks), m), np.int64)
+    classes = np.empty((len(ks), m), np.int64)
     for i in range(m):
         counts = np.zeros(len(prior), np.int64)
-        taken = 0
+        counted = 0
         for t in range(len(ks)):
-            while taken < min(ks[t], most):
-                counts[y[near[i, taken]]] += 1
-                taken += 1
+            while counted < min(ks[t], most):
+                counts[y[near[i, counted]]] += 1
+                counted += 1
             best = 0
             for c in range(1, len(prior)):
                 if counts[c] > counts[best] or (counts[c] == counts[best] and prior[c] > prior[best]):
                     best = c
-            found[t, i] = best
-    return found
+            classes[t, i] = best
+    return classes
 
 
 def first_largest(scores: Array, prior: Array) -> Ints:
-    """The class of the largest score (last axis) up to rounding; of equal ones of the larger prior, then the lowest."""
+    """The class of the largest score (last axis); of scores equal up to rounding, the larger prior, then the lowest."""
     order = np.lexsort((np.arange(len(prior)), -prior))
     ranked = scores[..., order]
     top = ranked.max(axis=-1, keepdims=True)

@@ -15,16 +15,16 @@ TOLERANCE = 1e-10
 
 
 def affinities(s: Array, lowest: float) -> Array:
-    """(s - lowest) / sum, equal ones where all are 0."""
+    """The weights (s - lowest) / sum of each row's neighbours; equal ones where all are 0."""
     w = np.maximum(s - lowest, 0.0)
     total = w.sum(axis=-1, keepdims=True)
     return np.asarray(np.where(total > 0, w / np.where(total > 0, total, 1.0), 1.0 / s.shape[-1]))
 
 
 def regression_weights(K: Array, s: Array, ridges: Array) -> Array:
-    """pinv(K + ridge I) s for all ridges from one singular value decomposition; (ridges, rows, k).
+    """The weights pinv(K + ridge I) s for each ridge, (ridges, rows, k).
 
-    K may be asymmetric, in which case there is one decomposition for each ridge.
+    All ridges share one decomposition of a symmetric K; for another K there is one for each ridge.
     """
     k = K.shape[-1]
     eye, eps = np.eye(k), k * np.finfo(np.float64).eps

@@ -21,7 +21,7 @@ MOST_SWEEPS = 1_000
 
 @compiled
 def box_lasso(gram: Array, response: Array, price: float, C: float, a: Array) -> None:
-    """Weights (in place, from where they are) by coordinate descent; `response` is X'y."""
+    """Improve the weights `a` in place by coordinate descent; `gram` is X'X and `response` X'y."""
     n = len(a)
     left = response - gram @ a
     scale = np.abs(response).max()
@@ -45,7 +45,7 @@ def box_lasso(gram: Array, response: Array, price: float, C: float, a: Array) ->
 
 
 def standardized(S: Array) -> tuple[Array, Array, Array]:
-    """Columns of mean 0 and variance 1, and what was taken off and divided by; constant columns become 0."""
+    """Columns of mean 0 and variance 1, and the means and scales that make them so; constant columns become 0."""
     mean, sd = S.mean(axis=0), S.std(axis=0)
     scale = np.where(sd > 1e-12 * np.maximum(np.abs(mean), 1.0), sd, np.inf)
     return (S - mean) / scale, mean, scale

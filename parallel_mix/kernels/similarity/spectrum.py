@@ -15,12 +15,12 @@ CHANGES = ("clip", "flip", "shift")
 
 
 def symmetric_part(S: Array) -> Array:
-    """(S + S') / 2 of a matrix, or of each of a stack."""
+    """The symmetric part (S + S') / 2 of a matrix, or of each of a stack."""
     return (S + np.swapaxes(S, -1, -2)) / 2.0
 
 
 def is_definite(S: Array) -> bool:
-    """True where no eigenvalue is below 0 by more than rounding; ten times as fast to know as the eigenvalues."""
+    """Whether no eigenvalue is below 0 by more than rounding; ten times as fast as computing the eigenvalues."""
     largest = float(np.abs(S).max())
     try:
         np.linalg.cholesky(S + ROUNDING * len(S) * largest * np.eye(len(S)))
@@ -30,7 +30,7 @@ def is_definite(S: Array) -> bool:
 
 
 def clipped(S: Array) -> Array:
-    """Negative eigenvalues set to 0, of each of a stack of matrices."""
+    """A matrix (or each of a stack) with its negative eigenvalues set to 0."""
     return definite(S, "clip")[0]
 
 

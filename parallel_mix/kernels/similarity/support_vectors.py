@@ -19,12 +19,15 @@ Ints = np.ndarray
 TOLERANCE = 1e-3
 TINY = 1e-12
 STEPS_A_POINT = 200
-"""At the most: a large C on similarities of large size would take it for ever."""
+"""The most exchanges for each point: a large C on similarities of large size would take for ever."""
 
 
 @compiled
 def binary_machine(K: Array, y: Array, C: float, a: Array, G: Array) -> Any:
-    """The weights (in `a`, from those that are there, with their gradients G) of y = -1, 1; returns the offset rho."""
+    """Train one machine for classes y = -1, 1: improve the weights `a` in place, with their gradients G.
+
+    Returned is the offset rho.
+    """
     n = len(y)
     for _ in range(STEPS_A_POINT * n):
         i, top = -1, -np.inf
@@ -74,8 +77,11 @@ def binary_machine(K: Array, y: Array, C: float, a: Array, G: Array) -> Any:
 
 
 @compiled
-def told_by_machines(K: Array, y: Ints, new: Array, Cs: Array, classes: int) -> Ints:
-    """The class that each row's own machine tells, for each C (rising); K (rows, k, k), y (rows, k), new (rows, k)."""
+def classes_by_machines(K: Array, y: Ints, new: Array, Cs: Array, classes: int) -> Ints:
+    """The class that each row's own machine predicts, (Cs, rows), for each C.
+
+    K (rows, k, k) are kernels between a row's neighbours, y (rows, k) their classes, new (rows, k) kernels to the row.
+    """
     m, k = y.shape
     out = np.empty((len(Cs), m), np.int64)
     for row in range(m):

@@ -14,7 +14,7 @@ from parallel_mix.models.distances.estimators import OnDistances, check_symmetri
 
 
 class _Medoids(ClusterMixin, OnDistances):  # type: ignore[misc]
-    """Clusters about medoids."""
+    """What the clusterings have in common: `fit` by their method, and new points to the nearest medoid."""
 
     n_clusters: int
     _method: str
@@ -26,12 +26,12 @@ class _Medoids(ClusterMixin, OnDistances):  # type: ignore[misc]
         if self._method == "ward":
             check_symmetric(D)
         w = self.checked_weights(sample_weight, D)
-        found: dict[int, Clustering] = self.on_backend(
+        clusterings: dict[int, Clustering] = self.on_backend(
             lambda backend: cluster_distances(
-                HeldMatrix(D), self._method, [self.n_clusters], w=w, backend=backend, **self._more()
+                HeldMatrix(D), self._method, [self.n_clusters], w=w, backend=backend, **self._options()
             )
         )
-        chosen = found[self.n_clusters]
+        chosen = clusterings[self.n_clusters]
         self.labels_, self.medoid_indices_, self.inertia_ = chosen.labels, chosen.medoids, chosen.loss
         return self
 
@@ -39,7 +39,7 @@ class _Medoids(ClusterMixin, OnDistances):  # type: ignore[misc]
         """The cluster of the nearest medoid, from distances to all points of `fit`."""
         return np.asarray(self.checked_new(D)[:, self.medoid_indices_].argmin(axis=1))
 
-    def _more(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         return {}
 
 
@@ -72,7 +72,7 @@ class VertexSubstitution(_Medoids):
         self.random_state = random_state
         self.backend = backend
 
-    def _more(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         return {"restarts": self.restarts, "seed": self.random_state}
 
 

@@ -1,4 +1,4 @@
-"""Points of which all distances to each other are known: their medoids from some starts, and their clusters."""
+"""Groups of points of which all distances are known: their medoids from some starts, and their clusters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Ints = np.ndarray
 
 
 class Group:
-    """Distances and weights of some points."""
+    """Distances between some points (E[j, i] of point i to candidate j), and the weights w of these points."""
 
     def __init__(self, E: Array, w: Array) -> None:
         self.E, self.w = E, w
@@ -35,29 +35,32 @@ class Group:
 
     @cached_property
     def table(self) -> Ints:
-        """The weighted distances in steps, a candidate a row."""
+        """The weighted distances as whole numbers of steps, a row for each candidate."""
         return np.asarray(table_of(self.E, self.w, self.steps))
 
     @cached_property
     def _joins(self) -> Any:
-        """Ward's tree."""
+        """The pairs of clusters that Ward's method joins, in order, and the heights of these joins."""
         return join_all((self.E + self.E.T) / 2.0, self.w)
 
     def cut(self, k: int) -> Ints:
-        """Labels of the k clusters of Ward's tree, by their lowest points."""
+        """Labels 0..k-1 of the points where Ward's tree is cut into k clusters, numbered by their lowest points."""
         pairs, heights = self._joins
         label: Ints = np.unique(cut_tree(pairs, heights, k), return_inverse=True)[1]
         return label
 
 
 def random_starts(n: int, k: int, seeds: Sequence[int], first: int, count: int) -> Ints:
-    """Starts first .. first + count of a series of random ones, each k of n points in rising order."""
+    """Random starts: k of n points in rising order, a row for each of `count` starts from number `first` on.
+
+    A start depends on its number and the seeds alone, not on the starts that are drawn with it.
+    """
     numbers = np.random.Generator(np.random.PCG64(seeds).advance(first * k)).random((count, k))
     return draw_starts(np.ascontiguousarray(numbers.T), n, k)
 
 
 def best_of_starts(group: Group, method: str, k: int, starts: Ints | None = None) -> tuple[int, int, Ints]:
-    """The least loss in the group's steps, the (first) start that has it, and its medoids as places in rising order."""
+    """The least loss, in the group's steps; the first start that has it; and its medoids, places in rising order."""
     E, w, which = group.E, group.w, 0
     medoids = np.zeros(1, dtype=np.int64)
     if method == "ward":

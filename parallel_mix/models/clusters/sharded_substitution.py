@@ -20,18 +20,21 @@ from parallel_mix.models.core.sources import MatrixSource
 
 Ints = np.ndarray
 BLOCK = 1_024
+"""Rows of a block."""
 FEWEST, MOST = 16, 1_024
+"""How many candidates are judged at a time, at least and at most."""
 
 
 @dataclass(frozen=True)
 class ShardsRecipe:
-    """What a worker needs: where the rows are, and the weights."""
+    """What a worker makes `Shards` of: where the rows are, the weights w, and how many steps a distance of 1 has."""
 
     matrix: MatrixSource
     w: Array
     steps: float
 
     def load(self) -> Shards:
+        """The shards of a worker, none of them read yet."""
         return Shards(self)
 
 
@@ -53,7 +56,7 @@ class Shards:
         self._lock = threading.Lock()
 
     def block(self, number: int) -> Array:
-        """Rows number * BLOCK .. and all their distances."""
+        """All distances of the rows of a block, (rows, n); they are read once and kept."""
         with self._lock:
             if number not in self._blocks:
                 self._blocks[number] = np.ascontiguousarray(self._matrix[number * BLOCK : (number + 1) * BLOCK])
@@ -61,7 +64,7 @@ class Shards:
 
 
 def judge_some(shards: Shards, number: int, medoids: Ints, candidates: tuple[int, int]) -> Ints:
-    """What one block says of candidates a..b, as `judge_block` lays it out."""
+    """The sums that one block of rows adds for candidates a..b: whole numbers, laid out as by `judge_block`."""
     D = shards.block(number)
     k, c = len(medoids), candidates[1] - candidates[0]
     out = np.empty(1 + k + c + c * k, dtype=np.int64)
@@ -72,7 +75,7 @@ def judge_some(shards: Shards, number: int, medoids: Ints, candidates: tuple[int
 
 
 def nearest_of_block(shards: Shards, number: int, medoids: Ints) -> dict[int, Ints]:
-    """The nearest medoid of each row of a block, by its number."""
+    """The nearest medoid (0..k-1) of each row of a block, under the number of the block."""
     near = np.ascontiguousarray(shards.block(number)[:, medoids])
     first, second = np.empty(len(near), dtype=np.int64), np.empty(len(near), dtype=np.int64)
     nearest_two(near, first, second)
@@ -80,7 +83,7 @@ def nearest_of_block(shards: Shards, number: int, medoids: Ints) -> dict[int, In
 
 
 def joined(one: dict[int, Ints], other: dict[int, Ints]) -> dict[int, Ints]:
-    """What blocks say, together: a sum, so that each worker is asked for the blocks that it has."""
+    """The results of two sets of blocks, together. As a sum, so that each worker is asked for the blocks it holds."""
     return one | other
 
 
@@ -98,7 +101,7 @@ def substitute_in_shards(rows: SpreadRows, medoids: Ints) -> Ints:
 
 
 def substitute_one_start(backend: Backend, n: int, medoids: Ints) -> int:
-    """Exchange medoids (in place) until a whole sweep brings nothing; the loss in steps."""
+    """Exchange the medoids of one start (in place) until a whole sweep brings nothing; return the loss in steps."""
     blocks, k = range(blocks_of(n)), len(medoids)
     been, sweep, better, loss, some = np.zeros(n, dtype=np.int64), 0, True, 0, FEWEST
     while better:

@@ -1,1 +1,1 @@
-"""What all models share: what a fit tells the outside, resumable tasks, the EM loop, where data come from."""
+"""The base of all models: how a fit speaks with the outside, resumable tasks, the EM loop, sources of data."""

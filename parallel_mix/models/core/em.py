@@ -25,6 +25,7 @@ from parallel_mix.models.core.sources import RowSource
 Array = NDArray[np.float64]
 Arrays = dict[str, Any]
 ROWS_A_BLOCK = 4096
+"""Rows whose statistics a worker sums up at a time. (Those of `sources` are read at a time.)"""
 LOG_LIKELIHOOD = "log_likelihood"
 """The name of the statistic by which the loop ends; every model has it."""
 
@@ -52,7 +53,7 @@ class EmFit:
 
 @dataclass(frozen=True)
 class SharedRows:
-    """What a worker needs: where the rows are, of which it reads those that it is asked for."""
+    """What tells a worker where the rows are; it reads those of the blocks that it is asked for."""
 
     source: RowSource
 
@@ -97,7 +98,7 @@ def add_statistics(one: Arrays, other: Arrays) -> Arrays:
 
 
 class EmLoop:
-    """One fit: its parameters so far, how the likelihood rose, and how to go on from a checkpoint."""
+    """The state of one fit: its parameters so far, how the likelihood rose, and how to go on from a checkpoint."""
 
     def __init__(self, model: Model, parameters: Arrays, tolerance: float, most_iterations: int) -> None:
         self.model, self.parameters = model, parameters

@@ -18,7 +18,7 @@ ANYTHING, EITHER = "anything", "distances or similarities"
 
 @dataclass(frozen=True)
 class Method:
-    """A classifier: where it is, its fixed parameters, its grid, what it takes and what papers call it."""
+    """A classifier to compare: where its class is, its fixed parameters and grid, its kind of input, its title."""
 
     name: str
     where: str  # module:class
@@ -42,10 +42,10 @@ class Method:
         return imported_class(self.where)(**self.fixed)
 
 
-def method_of(name: str, title: str, where: str, takes: str = "similarities", **parts: Any) -> Method:
-    """A classifier of ours: of `parts` the tuples are its grid, and single values its fixed parameters."""
-    grid = {key: value for key, value in parts.items() if isinstance(value, tuple)}
-    fixed = {key: value for key, value in parts.items() if key not in grid}
+def method_of(name: str, title: str, where: str, takes: str = "similarities", **parameters: Any) -> Method:
+    """A classifier of ours: of `parameters` the tuples are its grid, and single values its fixed parameters."""
+    grid = {key: value for key, value in parameters.items() if isinstance(value, tuple)}
+    fixed = {key: value for key, value in parameters.items() if key not in grid}
     return Method(name, where, fixed, grid, takes, title)
 
 
@@ -55,9 +55,9 @@ def imported_class(where: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        named = getattr(importlib.import_module(module), name, None)
     except (Exception, SystemExit) as error:
         raise InputError(f"The classifier {where} cannot be imported: {type(error).__name__}: {error}.") from error
-    if not callable(found):
+    if not callable(named):
         raise InputError(f"The classifier {where} cannot be imported: {module} has no class {name!r}.")
-    return found
+    return named

@@ -1,4 +1,4 @@
-"""What a fit tells the outside while it runs: how far it is, and what would let it go on after a kill."""
+"""The outside as a fit sees it: where it says how far it is, and keeps what lets it go on after a kill."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ HowFar = tuple[float, float, str]
 
 
 class Run(Protocol):
-    """A store is handed in as one of these; `QuietRun` is the one that keeps nothing."""
+    """What keeps the checkpoints of a fit and shows its progress; `QuietRun` is one that does neither."""
 
     def restored(self) -> State | None:
         """The state of an earlier attempt, or None."""
 
     def offer(self, state: Callable[[], State]) -> None:
-        """A state worth keeping; it is made and written only when the last one is some seconds old."""
+        """Offer a state worth keeping; it is made and written only when the last one is some seconds old."""
 
     def report(self, how_far: Callable[[], HowFar]) -> None:
-        """How far the run is; asked only when it is to be shown."""
+        """Report how far the fit is; `how_far` is called only when that is to be shown."""
 
 
 class QuietRun:
-    """Keeps nothing, shows nothing."""
+    """A run that keeps no checkpoints and shows no progress."""
 
     def restored(self) -> State | None:
+        """None: there is no earlier attempt."""
         return None
 
     def offer(self, state: Callable[[], State]) -> None:
-        pass
+        """Keep nothing."""
 
     def report(self, how_far: Callable[[], HowFar]) -> None:
-        pass
+        """Show nothing."""

@@ -1,4 +1,4 @@
-"""What a model asks of data: rows of numbers, or a square matrix, in memory or in a file that every worker opens.
+"""The data that models read: rows of numbers, or a square matrix, in memory or in a file that every worker opens.
 
 The readers of files are in `store`.
 """
@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-ROWS_A_PASS = 65_536
+ROWS_A_BLOCK = 65_536
+"""Rows that are read at a time, where all are needed but not at once."""
 
 
 class RowSource(Protocol):
     """Where rows come from: an array in memory, or a file that every worker opens for itself."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
 
     def rows(self, start: int, stop: int) -> Array:
         """Rows start..stop as float64."""
@@ -31,68 +33,75 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class HeldRows:
-    """Rows of an array in memory; it travels to the workers by value."""
+    """A source of rows that are an array in memory; they travel to the workers by value."""
 
     X: Array
     w: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
         n, d = self.X.shape
         return n, d
 
     def rows(self, start: int, stop: int) -> Array:
+        """Rows start..stop as float64."""
         return np.asarray(self.X[start:stop], dtype=np.float64)
 
     def weights(self) -> Array | None:
+        """Weights of all rows, or None where all count alike."""
         return None if self.w is None else np.asarray(self.w, dtype=np.float64)
 
 
-def passes(source: RowSource) -> Iterator[Array]:
-    """The rows in pieces, so that nobody needs them all at once."""
+def blocks_of_rows(source: RowSource) -> Iterator[Array]:
+    """All rows, one block of up to `ROWS_A_BLOCK` after the other, so that they need not fit into memory together."""
     n = source.shape[0]
-    for start in range(0, n, ROWS_A_PASS):
-        yield source.rows(start, min(start + ROWS_A_PASS, n))
+    for start in range(0, n, ROWS_A_BLOCK):
+        yield source.rows(start, min(start + ROWS_A_BLOCK, n))
 
 
 @dataclass(frozen=True)
 class HeldHere:
-    """Rows in the memory of this process, which other processes read for themselves from where they are stored."""
+    """A source of rows in the memory of this process; other processes read them from where they are stored."""
 
     held: HeldRows
     stored: RowSource
 
     @property
     def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
         return self.held.shape
 
     def rows(self, start: int, stop: int) -> Array:
+        """Rows start..stop as float64."""
         return self.held.rows(start, stop)
 
     def weights(self) -> Array | None:
+        """Weights of all rows, or None where all count alike."""
         return self.held.weights()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What travels to another process is where the rows are."""
+        """Send to another process where the rows are stored, instead of the rows."""
         return as_it_is, (self.stored,)
 
 
 def as_it_is(source: RowSource) -> RowSource:
-    """What arrives at another process."""
+    """The source itself: what is called where a `HeldHere` arrives in another process."""
     return source
 
 
 class MatrixSource(Protocol):
-    """A square matrix of distances, read in parts: entry (i, j) is the distance of i to j."""
+    """A square matrix of distances, of which some rows are read at a time: entry (i, j) is the distance of i to j."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
 
     def __getitem__(self, key: Any) -> Array:
-        """A slice of rows, or two slices."""
+        """The entries of a slice of rows, or of a slice of rows and one of columns."""
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns, in rising order."""
+        """The entries of some rows at some columns; both are numbers in rising order."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,7 @@ class HeldMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
         n, m = self.D.shape
         return n, m
 
@@ -110,7 +120,7 @@ class HeldMatrix:
         return np.asarray(self.D[key])
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns."""
+        """The entries of some rows at some columns; both are numbers in rising order."""
         if len(rows) == len(columns) == len(self.D):
             return self.D
         return np.asarray(self.D[rows[:, None], columns])
@@ -118,12 +128,13 @@ class HeldMatrix:
 
 @dataclass(frozen=True)
 class MeanOfBoth:
-    """A matrix and its transpose, halves of each."""
+    """The mean of a matrix and its transpose, which is symmetric."""
 
     matrix: MatrixSource
 
     @property
     def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
         return self.matrix.shape
 
     def __getitem__(self, key: Any) -> Array:
@@ -131,5 +142,5 @@ class MeanOfBoth:
         return np.asarray((self.matrix[rows, columns] + self.matrix[columns, rows].T) / 2.0)
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns."""
+        """The entries of some rows at some columns; both are numbers in rising order."""
         return (self.matrix.among(rows, columns) + self.matrix.among(columns, rows).T) / 2.0

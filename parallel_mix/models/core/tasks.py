@@ -1,8 +1,8 @@
-"""A map over tasks that goes on where an earlier run of it was killed.
+"""A map over tasks that goes on where an earlier attempt was killed.
 
-What came of the tasks is kept in arrays with names, which go into the checkpoint together with which tasks are done.
+The results of the tasks are kept in arrays with names, which go into the checkpoint together with which tasks are done.
 A family says how a result is kept (`keep`) and which arrays these are (`arrays`); the loop, the failures' numbers, a
-single task run alone and the progress are here.
+single task run by itself and the progress are here.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from parallel_mix.models.core.run import HowFar, Run, State
 
 Arrays = dict[str, Any]
 WORTH = 1e6
-"""Looks at distances that make a task worth being handed out: they take some milliseconds."""
+"""How many distances must be looked at for a task to be worth handing out: that takes some milliseconds."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Some of many tasks, by their numbers."""
+    """Some of many tasks, chosen by their numbers."""
 
     tasks: Tasks
     numbers: list[int]
@@ -47,14 +47,14 @@ class ResumableMap(ABC):
 
     @abstractmethod
     def keep(self, number: int, result: Any) -> None:
-        """Keep what came of a task."""
+        """Keep the result of the task of this number."""
 
     @abstractmethod
     def arrays(self) -> Arrays:
-        """All that was kept, as arrays with names."""
+        """All results that were kept, as arrays with names."""
 
     def state(self) -> State:
-        """Enough to go on from."""
+        """What a checkpoint keeps: which tasks are done, and their results; enough to go on from."""
         return {"done": self.how_far()[0], "tasks": self.done, **self.arrays()}
 
     def how_far(self) -> HowFar:
@@ -65,7 +65,7 @@ class ResumableMap(ABC):
     def work_off(self, backend: Backend, run: Run, kernel: Kernel) -> None:
         """Do all tasks that are left, or the one that the backend is to do alone."""
         if backend.only_task is not None and not self.done.all():  # of a later step, where all of this one is done
-            backend.do_alone(kernel, self.tasks)
+            backend.run_only_task(kernel, self.tasks)
         left = Chosen(self.tasks, [int(number) for number in np.flatnonzero(~self.done)])
         run.offer(self.state)
         try:
@@ -86,13 +86,13 @@ class ResumableMap(ABC):
         return ()
 
     def note(self, number: int, result: Any) -> None:
-        """Keep what came of a task, and that it is done."""
+        """Keep the result of a task, and that it is done."""
         self.keep(number, result)
         self.done[number] = True
 
 
 class MapOfRows(ResumableMap):
-    """Tasks that are blocks of rows (from, to); a result is an array of these rows for each of the named `outputs`."""
+    """Tasks that are blocks of rows (from, to); a result has an array of these rows for each of the named `outputs`."""
 
     def __init__(self, rows: int, at_once: int, what: str, state: State | None, **outputs: np.ndarray) -> None:
         blocks = [(a, min(a + at_once, rows)) for a in range(0, rows, at_once)]
@@ -101,10 +101,12 @@ class MapOfRows(ResumableMap):
         self.outputs = {name: np.array(kept[name], dtype=empty.dtype) for name, empty in outputs.items()}
 
     def keep(self, number: int, result: Sequence[np.ndarray]) -> None:
+        """Put the rows of a block into the outputs."""
         for output, values in zip(self.outputs.values(), result, strict=True):
             output[slice(*self.tasks[number])] = values
 
     def arrays(self) -> Arrays:
+        """The outputs, by their names."""
         return dict(self.outputs)
 
 
@@ -122,22 +124,25 @@ class MapOfParts(ResumableMap):
         self.done = np.array([all(part in self.results for part in some) for some in self.ranges], dtype=bool)
 
     def keep(self, number: int, result: list[Arrays]) -> None:
+        """Keep the results of a task's parts."""
         self.results.update(zip(self.ranges[number], result, strict=True))
 
     def arrays(self) -> Arrays:
+        """The results of all parts that are done, as arrays with names such as part/3/rows."""
         return {f"part/{number}/{name}": value for number, part in self.results.items() for name, value in part.items()}
 
     def how_far(self) -> HowFar:
+        """How many parts are done, of how many, and what they are."""
         count = len(self.results)
         return float(count), float(self.count), f"{self.what} {count}/{self.count}"
 
     def in_order(self) -> list[Arrays]:
-        """The results of all parts."""
+        """The results of all parts, in the order of the parts."""
         return [self.results[k] for k in range(self.count)]
 
 
 def workers_for(backend: Backend, works: Sequence[float]) -> Backend:
-    """The workers; or this thread without them, where it is done before they have heard of it."""
+    """The workers; or this thread without them, where so little work is done before they would have heard of it."""
     return backend if sum(works) >= WORTH else backend.inline()
 
 
@@ -147,12 +152,12 @@ def each_of(context: Any, parts: Sequence[Any], kernel: Callable[[Any, Any], Arr
 
 
 def part_by_part(kernel: Callable[[Any, Any], Arrays]) -> Kernel:
-    """The kernel of a map of parts, from one of a single part."""
+    """The kernel of a task of several parts, from the kernel of a single part."""
     return partial(each_of, kernel=kernel)
 
 
 def ranges_worth(works: Sequence[float], worth: float) -> list[range]:
-    """Things in a row, as many together as make a task worth being handed out."""
+    """The numbers 0.. of some works, cut into ranges whose works add to `worth` or more (the last may have less)."""
     ranges, first, work = [], 0, 0.0
     for number, one in enumerate(works, start=1):
         work += one

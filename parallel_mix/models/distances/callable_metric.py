@@ -16,13 +16,14 @@ from parallel_mix.kernels.density.kernel_sums import Array
 Function = Callable[[Any, Any], float]
 
 CHECKED = 16
-"""One pair of so many, and so many of a tile at the most, are asked for both ways where symmetry was promised."""
+"""Where symmetry was promised, one pair of so many is asked for both ways, and at most so many pairs of a tile."""
 SAME = 1e-9
+"""The relative difference up to which two distances count as equal."""
 
 
 @dataclass(frozen=True)
 class CallableMetric:
-    """module:function, called with two rows."""
+    """A function of the user, module:function, that is called with two rows and returns their distance."""
 
     name: str
     symmetric: bool
@@ -70,7 +71,7 @@ class CallableMetric:
         return value
 
     def _check(self, function: Function, X: Array, rows: slice, columns: slice, D: Array) -> None:
-        """Ask for some pairs of a tile the other way round."""
+        """Ask the function for some pairs of a tile the other way round; refuse it where it is not symmetric."""
         random = np.random.default_rng([rows.start, columns.start])
         count = min(CHECKED, int(D.size / CHECKED + random.random()))
         for i, j in zip(*(random.integers(0, size, count) for size in D.shape), strict=True):
@@ -89,10 +90,10 @@ def imported(name: str) -> Function:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found = importlib.import_module(module)
+        imported_module = importlib.import_module(module)
     except (Exception, SystemExit) as error:
         raise InputError(f"The metric {name} cannot be imported: {type(error).__name__}: {error}.") from error
-    function = getattr(found, attribute, None)
+    function = getattr(imported_module, attribute, None)
     if not callable(function):
         raise InputError(f"The metric {name} cannot be imported: {module} has no function {attribute!r}.")
     return function  # type: ignore[no-any-return]

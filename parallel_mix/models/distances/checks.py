@@ -1,4 +1,4 @@
-"""What a matrix of distances is like: is it one, is it metric, is it Euclidean?"""
+"""The properties of a matrix of distances: are its entries distances, is it symmetric, metric, Euclidean?"""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ ROUNDING = 1e-9
 
 
 class Matrix(Protocol):
-    """A matrix that is read in parts."""
+    """A matrix of which some rows are read at a time."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
 
     @property
     def rounding(self) -> float:
-        """Of its entries, relative."""
+        """The relative error of an entry by rounding."""
 
     def rows(self, start: int, stop: int) -> Array:
         """Rows start..stop."""
 
     def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """Some rows and columns, in rising order."""
+        """The entries of some rows at some columns; both are numbers in rising order."""
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What was found in a pass over all entries and in samples."""
+class Properties:
+    """The properties of a matrix of distances, from one pass over all entries and from samples of rows and triples."""
 
     shape: tuple[int, int]
     lowest: float
@@ -46,26 +47,26 @@ class Findings:
     diagonal: float | None = None  # largest magnitude on it, where the matrix is square
     asymmetry: float | None = None  # largest difference of D and its transpose, over the largest entry
     sampled: int = 0  # rows of the sample
-    violations: float | None = None  # part of the sampled triples that break the triangle inequality
+    violations: float | None = None  # share of the sampled triples that break the triangle inequality
     negative_eigenfraction: float | None = None
 
     def lines(self) -> list[str]:
-        """As text."""
+        """The properties as lines for a person."""
         n, m = self.shape
         of_pairs = "" if self.diagonal is None else " of pairs"
-        found = [f"{n:,} x {m:,},{of_pairs} from {self.lowest:.6g} to {self.highest:.6g}, mean {self.mean:.6g}"]
+        lines = [f"{n:,} x {m:,},{of_pairs} from {self.lowest:.6g} to {self.highest:.6g}, mean {self.mean:.6g}"]
         if self.negative:
-            found.append(f"{self.negative:,} entries are negative: these are no distances")
+            lines.append(f"{self.negative:,} entries are negative: these are no distances")
         if self.not_finite:
-            found.append(f"{self.not_finite:,} entries are NaN or infinite")
+            lines.append(f"{self.not_finite:,} entries are NaN or infinite")
         if self.diagonal is None or self.asymmetry is None or self.violations is None:
-            return found
+            return lines
         zero = "zero" if self.diagonal == 0 else f"not zero (up to {self.diagonal:.3g})"
         of = "all" if self.sampled == n else f"{self.sampled:,} random"
         apart = f"not symmetric (apart by up to {self.asymmetry:.2g} of the largest entry)"
         apart = f"{apart if self.asymmetry else 'symmetric'}" + ("" if self.sampled == n else f" (of {of} rows)")
         return [
-            *found,
+            *lines,
             f"diagonal {zero}, {apart}",
             f"triangle inequality broken by {self.violations:.3%} of {TRIPLES:,} random triples of {of} rows",
             f"negative eigenfraction {self.negative_eigenfraction:.3%} of {of} rows (0: Euclidean distances)",
@@ -77,8 +78,8 @@ def can_be_squared(largest: float) -> bool:
     return largest == 0 or 1e-140 < largest < 1e140
 
 
-def examine(matrix: Matrix, own: bool = True, seed: int = 0) -> Findings:
-    """One pass over all entries, and samples of triples and rows; `own`: distances of things to each other."""
+def properties_of(matrix: Matrix, own: bool = True, seed: int = 0) -> Properties:
+    """The properties of a matrix, by one pass over its entries and by samples; `own`: of things to each other."""
     n, m = matrix.shape
     count = 0
     lowest, highest, total, negative, odd, diagonal = np.inf, -np.inf, 0.0, 0, 0, 0.0
@@ -95,7 +96,7 @@ def examine(matrix: Matrix, own: bool = True, seed: int = 0) -> Findings:
         odd += int((~np.isfinite(rows)).sum())
         if own:
             diagonal = max(diagonal, float(np.abs(rows.diagonal(a)).max()))
-    plain = Findings((n, m), float(lowest), total / max(count, 1), float(highest), negative, odd)
+    plain = Properties((n, m), float(lowest), total / max(count, 1), float(highest), negative, odd)
     if not own or odd:
         return plain
     random = np.random.default_rng(seed)
@@ -119,18 +120,18 @@ def asymmetry_of(matrix: Any) -> float:
 
 
 def sample_of(n: int, random: np.random.Generator) -> np.ndarray:
-    """All, or so many at random that a matrix of them fits, in rising order."""
+    """The numbers of all n rows, or of `SAMPLE` random ones, in rising order."""
     return np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
 
 
 def triangle_violations(D: Array, random: np.random.Generator, rounding: float) -> float:
-    """The part of random triples with d(i, k) > d(i, j) + d(j, k), roundings apart."""
+    """The share of random triples with d(i, k) > d(i, j) + d(j, k), roundings apart."""
     i, j, k = random.integers(0, len(D), (3, TRIPLES))
     return float(np.mean(D[i, k] > (D[i, j] + D[j, k]) * (1.0 + rounding)))
 
 
 def negative_eigenfraction(D: Array) -> float:
-    """Of the eigenvalues of -J D^2 J / 2 (J centres), the negative ones' part of the sum of all magnitudes."""
+    """The share of the negative eigenvalues of -J D^2 J / 2 (J centres) in the sum of all magnitudes, from 0 to 1."""
     values = np.linalg.eigvalsh(centred_products(unit_distances(D)[0]))
     magnitudes = np.abs(values)
     small = magnitudes < ROUNDING * magnitudes.max(initial=0.0)

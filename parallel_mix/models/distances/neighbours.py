@@ -1,4 +1,4 @@
-"""The k nearest of all, for each row: a stripe of rows at a time against everything."""
+"""The k nearest neighbours of each row: a task compares a stripe of rows with all others."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from parallel_mix.models.distances.tile_layout import Layout
 from parallel_mix.models.distances.tiles import Pairs, PairsRecipe, measured
 
 Nearest = tuple[np.ndarray, Array]
-"""Indices (m, k) and distances (m, k), by rising distance, of equals the lowest index."""
+"""Indices (m, k) and distances (m, k) of neighbours, by rising distance, of equal ones the lowest index first."""
 
 
 def nearest_of_stripe(pairs: Pairs, stripe: tuple[int, int], k: int, width: int) -> Nearest:
-    """The k nearest of some rows; a row is not its own neighbour."""
+    """The k nearest old things of the rows of a stripe, by tiles `width` columns wide; no row is its own neighbour."""
     a, b = stripe
     n = len(pairs.old)
     indices, distances = np.zeros((b - a, 0), dtype=np.int64), np.zeros((b - a, 0))
@@ -37,7 +37,7 @@ def nearest_of_stripe(pairs: Pairs, stripe: tuple[int, int], k: int, width: int)
 
 
 def lowest(D: Array, k: int) -> np.ndarray:
-    """Columns of the k lowest entries of each row, in rising order; of equal ones the first."""
+    """The columns of the k lowest entries of each row, columns in rising order; of equal entries the first count."""
     if k >= D.shape[1]:
         return np.broadcast_to(np.arange(D.shape[1]), D.shape)
     limit = np.partition(D, k - 1, axis=1)[:, k - 1 : k]
@@ -48,7 +48,7 @@ def lowest(D: Array, k: int) -> np.ndarray:
 
 
 def find_neighbours(recipe: PairsRecipe, k: int, backend: Backend, run: Run | None = None) -> Nearest:
-    """The k nearest old things of each (new) one."""
+    """The k nearest old things of each new one; without new things, of each old one among the others."""
     run = run or QuietRun()
     n, m = recipe.shape
     state = run.restored()
@@ -63,7 +63,7 @@ def find_neighbours(recipe: PairsRecipe, k: int, backend: Backend, run: Run | No
 
 
 class MapOfStripes(MapOfRows):
-    """Stripes of rows with the nearest of each row."""
+    """Tasks that are stripes of rows; kept are the nearest neighbours of each row, and the layout."""
 
     def __init__(self, layout: Layout, rows: int, k: int, state: State | None) -> None:
         outputs = {"indices": np.zeros((rows, k), dtype=np.int64), "distances": np.zeros((rows, k))}
@@ -71,4 +71,5 @@ class MapOfStripes(MapOfRows):
         self.layout = layout
 
     def arrays(self) -> Arrays:
+        """The layout, and indices and distances of the neighbours so far."""
         return {"layout": self.layout.as_numbers(), **super().arrays()}

@@ -39,11 +39,12 @@ class Assigned:
         self.values = values
 
     def put(self, row: int, column: int, values: np.ndarray, layout: Layout) -> None:
+        """Put a tile where its first entry is at (row, column)."""
         m, k = values.shape
         self.values[row : row + m, column : column + k] = values
 
     def sync(self) -> None:
-        """Memory needs none."""
+        """Do nothing: values in memory need not be written to disk."""
 
 
 def pairwise(
@@ -103,7 +104,7 @@ def is_writable(out: Any) -> bool:
 
 
 def input_kind(metric: str | Function) -> str:
-    """What a metric compares: numbers, categories, signatures, texts, or nothing: it converts a matrix."""
+    """The kind of things that a metric compares: numbers, categories, signatures, texts; matrix if it converts one."""
     if metric in (SIMILARITY + "bound", SIMILARITY + "inverse"):
         return "matrix"
     if callable(metric) or ":" in metric:
@@ -120,7 +121,7 @@ def input_kind(metric: str | Function) -> str:
 
 
 def things_of(X: Any, Y: Any, metric: str | Function, y: Any = None) -> tuple[Any, Any]:
-    """Things in the form in which they are compared, checked."""
+    """The (old) things X and the new ones Y, or None, in the form in which the metric compares them, checked."""
     kind = input_kind(metric)
     if kind == "matrix":
         raise InputError("Similarities are converted by the command: parallel-mix distances --from-similarity.")
@@ -138,12 +139,12 @@ def things_of(X: Any, Y: Any, metric: str | Function, y: Any = None) -> tuple[An
 
 
 def signatures_of(values: Any, weights: Any, offsets: Any, what: str) -> Signatures:
-    """Signatures as they are compared, checked."""
+    """Checked signatures of these points and weights; `what` names them in a refusal."""
     return signatures.checked_signatures(values, weights, offsets, what)
 
 
 def by_class(X: np.ndarray, y: Any, Y: np.ndarray | None) -> tuple[Array, Array | None]:
-    """Rows of categories as vdm compares them: as probabilities of the classes of the (old) rows X."""
+    """Rows of categories as vdm compares them: by the probabilities of the classes, learnt from the (old) rows X."""
     if y is None:
         raise InputError("vdm needs the known classes of the (old) rows: name them with --labels, in Python with y=.")
     check_alike(X, Y)
@@ -157,27 +158,27 @@ def by_class(X: np.ndarray, y: Any, Y: np.ndarray | None) -> tuple[Array, Array 
 
 
 def is_known(y: Any) -> np.ndarray:
-    """Rows whose class is known: it is not empty, NaN or None."""
+    """Which rows have a known class: one that is not empty, NaN, None or a question mark."""
     return np.array(
         [str(value).strip().lower() not in ("", "nan", "none", "na", "n/a", "?") for value in y], dtype=bool
     )
 
 
 def class_names(y: Any) -> np.ndarray:
-    """Classes as texts: whole numbers as such, whatever they were stored as; '' where a class is not known."""
+    """The classes as texts, whole numbers without a decimal point; "" where a class is not known."""
     values = np.asarray(y)
     if values.dtype.kind == "f":
         known = np.isfinite(values)
         whole = (values[known] == np.round(values[known])).all()
         texts = [str(int(value)) if whole else str(value) for value in values[known]]
-        found = np.full(len(values), "", dtype=object)
-        found[known] = texts
-        return found.astype(str)
+        names = np.full(len(values), "", dtype=object)
+        names[known] = texts
+        return names.astype(str)
     return np.where(is_known(values), values.astype(str), "")
 
 
 def check_alike(X: Any, Y: Any, what: str = "columns") -> None:
-    """Refuse new things of another width than the old."""
+    """Refuse new things Y that do not have as many columns (or coordinates) as the old ones X."""
     if Y is not None and Y.shape[1] != X.shape[1]:
         raise InputError(f"Old and new have {X.shape[1]} and {Y.shape[1]} {what}: give the same.")
 
@@ -185,7 +186,10 @@ def check_alike(X: Any, Y: Any, what: str = "columns") -> None:
 def metric_for(
     metric: str | Function, X: Any, Y: Any = None, p: float = 2.0, sigma: float = 1.0, symmetric: bool = False
 ) -> Metric:
-    """The metric of a name, as it is on these things; X is what is known of a matrix that is to be converted."""
+    """The metric of this name (or function) for the old things X and the new ones Y.
+
+    For a metric that converts a matrix, X is the survey of this matrix.
+    """
     kind = input_kind(metric)
     if callable(metric):
         name = getattr(metric, "__name__", "the function")

@@ -1,4 +1,4 @@
-"""Distances tile by tile, each put where it belongs by whoever computed it."""
+"""Distances, tile by tile: the worker that computes a tile puts it in its place."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from parallel_mix.models.core.tasks import Arrays, ResumableMap
 from parallel_mix.models.distances.tile_layout import BRIEF, LONGEST_SIDE, Layout, Tile, Tiles
 
 UNKNOWN = 1e-5
+"""Seconds that a pair is taken to cost where that could not be measured."""
 
 
 class Metric(Protocol):
@@ -27,18 +28,18 @@ class Metric(Protocol):
 
     @property
     def symmetric(self) -> bool:
-        """d(x, y) is d(y, x)."""
+        """Whether d(x, y) is d(y, x)."""
 
     @property
     def block(self) -> int:
-        """Tiles begin at multiples of this: then a distance is the same in all of them."""
+        """Tiles begin at rows and columns that are multiples of this number: so a distance is equal in all layouts."""
 
     @property
     def frees_lock(self) -> bool:
-        """Its arithmetic leaves the interpreter lock to other threads."""
+        """Whether its arithmetic leaves the interpreter lock to other threads."""
 
     def prepare(self, things: Any) -> Any:
-        """The things as they are compared."""
+        """The things in the form in which `tile` compares them."""
 
     def tile(self, new: Any, rows: slice, old: Any, columns: slice, own: bool) -> Array:
         """Distances between some of the new and some of the old; `own`: the new are the old."""
@@ -50,7 +51,7 @@ class ThingSource(Protocol):
     def __len__(self) -> int: ...
 
     def things(self) -> Any:
-        """All of them."""
+        """All things, in memory."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Held:
         return len(self.all)
 
     def things(self) -> Any:
+        """All things."""
         return self.all
 
 
@@ -76,6 +78,7 @@ class RowsOf:
         return self.source.shape[0]
 
     def things(self) -> Array:
+        """All rows, read now."""
         return self.source.rows(0, self.source.shape[0])
 
 
@@ -84,7 +87,7 @@ Sums = tuple[int, np.ndarray]
 
 
 class Sink(Protocol):
-    """Where workers put their tiles."""
+    """The place that workers put their tiles in."""
 
     def put(self, row: int, column: int, values: np.ndarray, layout: Layout) -> Sums | None:
         """Keep a tile whose first entry is at (row, column).
@@ -93,12 +96,12 @@ class Sink(Protocol):
         """
 
     def sync(self) -> None:
-        """Make sure of all that was put from rank 0's host."""
+        """Write to disk all that was put from rank 0's host."""
 
 
 @dataclass(frozen=True)
 class PairsRecipe:
-    """What a worker needs: the things, the new ones where there are any, the metric, and where the tiles go."""
+    """What a worker makes `Pairs` of: old things, new ones if there are any, the metric, and where the tiles go."""
 
     old: ThingSource
     new: ThingSource | None
@@ -107,15 +110,16 @@ class PairsRecipe:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the matrix."""
+        """How many rows (new things) and columns (old things) the matrix has."""
         return len(self.new or self.old), len(self.old)
 
     @property
     def symmetric(self) -> bool:
-        """True where one half of the matrix is the other's mirror image."""
+        """Whether one half of the matrix is the other's mirror image."""
         return self.new is None and self.metric.symmetric
 
     def load(self) -> Pairs:
+        """The things ready to be compared, as a worker holds them."""
         return Pairs(self)
 
 
@@ -129,7 +133,7 @@ class Pairs:
         self.own = recipe.new is None
 
     def tile(self, tile: Tile) -> Array:
-        """The distances of a tile, finite ones."""
+        """The distances of a tile; those that are too large for a number are refused."""
         a, b, c, d = tile
         with np.errstate(over="ignore", invalid="ignore"):
             D = self.metric.tile(self.new, slice(a, b), self.old, slice(c, d), self.own)
@@ -142,7 +146,7 @@ class Pairs:
 
 
 def seconds_a_pair(pairs: Pairs, _: None) -> float:
-    """What a pair costs here: by squares, ever larger until their time can be told.
+    """How many seconds a pair costs on this worker, from ever larger squares until one takes long enough to measure.
 
     Where a function raises it will do so again in its tile, and be named there.
     """
@@ -165,18 +169,21 @@ def seconds_a_pair(pairs: Pairs, _: None) -> float:
 
 
 def measured(backend: Backend) -> float:
-    """What a pair costs on some worker."""
+    """How many seconds a pair costs on one of the workers."""
     return float(dict(backend.map(seconds_a_pair, [None]))[0])
 
 
 def distance_tile(pairs: Pairs, tile: Tile, layout: Layout) -> Array | list[Sums]:
-    """One tile: computed, and put in its place (and its mirror image in its own), or sent back."""
+    """Compute one tile and put it in its place (and its mirror image in its own); without a sink, send it back.
+
+    Returned are what the tile adds to the checksums of the matrix's rows, or its distances.
+    """
     values = pairs.tile(tile)
     return values if pairs.sink is None else place(pairs.sink, tile, values, layout)
 
 
 def place(sink: Sink, tile: Tile, values: Array, layout: Layout) -> list[Sums]:
-    """Put a tile in its place, and its mirror image in its own."""
+    """Put a tile in its place, and its mirror image in its own; returned is what both add to the rows' checksums."""
     a, _, c, _ = tile
     sums = [sink.put(a, c, values, layout)]
     if layout.halved and a != c:
@@ -215,11 +222,13 @@ class MapOfTiles(ResumableMap):
         self.sums = np.zeros(shape[0], np.uint64) if state is None else np.array(state["sums"], np.uint64)
 
     def keep(self, number: int, result: Array | list[Sums]) -> None:
+        """Put a tile that was sent back in its place, and add what tiles add to the checksums of the rows."""
         if isinstance(result, np.ndarray):
             result = [] if self.home is None else place(self.home, self.tasks[number], result, self.layout)
         for first, added in result:
             self.sums[first : first + len(added)] += added
 
     def arrays(self) -> Arrays:
-        self.flush()  # first the tiles, then the word that they are there
+        """The layout and the checksums, after the tiles are on disk: a checkpoint names no tile that is not there."""
+        self.flush()
         return {"layout": self.layout.as_numbers(), "sums": self.sums}

@@ -19,20 +19,20 @@ from parallel_mix.models.hlm.model import KERNEL, HlmModel, HlmSettings
 class _Classifier(ClassifierMixin, OnDistances):  # type: ignore[misc]
     """A mixture over distances for each class.
 
-    For cross-validation (`models.classifiers`): one fit serves all numbers of components.
+    In cross-validation one fit serves all numbers of components (`served`).
     """
 
     served = ("n_components",)
     learns_classes_only = False
 
     def fit_checked(self, D: np.ndarray, y: np.ndarray) -> Self:
-        """Keep what was checked."""
+        """Keep distances and classes that have been checked; models are fitted when classes are asked for."""
         self.classes_, numbers = np.unique(y, return_inverse=True)
         self._kept = D, numbers
         return self
 
     def predict_settings(self, D: np.ndarray, settings: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Classes for each number of components; (settings, rows)."""
+        """The classes of new rows for each setting of the number of components, (settings, rows)."""
         fixed, kept = self._settings(), self._kept
         counts = [int(setting.get("n_components", fixed.components[0])) for setting in settings]
         models = candidate_models(*kept, tuple(dict.fromkeys(counts)), fixed)
@@ -48,21 +48,21 @@ class _Classifier(ClassifierMixin, OnDistances):  # type: ignore[misc]
         check_classes(numbers if w is None else np.where(w > 0, numbers, -1))
         if self._settings().clustering == "ward":
             check_symmetric(D)
-        found = self.on_backend(
+        fitted = self.on_backend(
             lambda backend: fit_hlm(HeldMatrix(D), numbers, self._settings(), backend, w=w, classes=count)
         )
-        model: HlmModel = found.model
+        model: HlmModel = fitted.model
         self.model_, self.centroids_ = model, model.centroids
-        self.errors_, self.n_components_ = found.errors, model.count
+        self.errors_, self.n_components_ = fitted.errors, model.count
         return self
 
     def predict_proba(self, D: Any) -> np.ndarray:
-        """Posteriors, from distances to all points of `fit`."""
+        """The posterior of each class (columns) for new points, from their distances to all points of `fit`."""
         new = self.checked_new(D)
         return self.model_.posteriors(new[:, self.centroids_])
 
     def predict(self, D: Any) -> np.ndarray:
-        """The class of the largest posterior."""
+        """The class of the largest posterior, from the distances of new points to all points of `fit`."""
         posterior = self.predict_proba(D)
         return np.asarray(self.classes_[posterior.argmax(axis=1)])
 

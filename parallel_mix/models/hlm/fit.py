@@ -45,7 +45,7 @@ NO_CLUSTERS = np.empty((2 + len(FIELDS), 0))
 
 @dataclass(frozen=True)
 class HlmRecipe:
-    """What a worker needs: all distances, the class of each row (-1: not known) and their number, weights and folds."""
+    """What a worker makes `HlmData` of: distances, the class (-1: not known) and fold of each row, weights or None."""
 
     matrix: MatrixSource
     y: Ints
@@ -54,11 +54,12 @@ class HlmRecipe:
     folds: Ints
 
     def load(self) -> HlmData:
+        """The distances with classes, as a worker holds them."""
         return HlmData(self)
 
 
 class Part(NamedTuple):
-    """Class `number` without the rows of a fold (-1: with all rows)."""
+    """Class `number` without the rows of a fold (-1: with all rows), to be cut into `counts` of clusters."""
 
     fold: int
     number: int
@@ -66,7 +67,7 @@ class Part(NamedTuple):
 
 
 class HlmData:
-    """Distances with classes, ready to be cut."""
+    """Distances with classes and folds, of which a part's are taken out."""
 
     def __init__(self, recipe: HlmRecipe) -> None:
         n = recipe.matrix.shape[0]
@@ -87,11 +88,11 @@ class HlmData:
         return rows if part.fold < 0 else rows[self.folds[rows] != part.fold]
 
     def within(self, rows: Ints) -> Array:
-        """Distances among some rows, in rising order."""
+        """The distances between some rows, whose numbers rise."""
         return self.matrix.among(rows, rows)
 
     def among(self, rows: Ints, columns: Ints) -> Array:
-        """Distances of some rows to some others, whatever their order."""
+        """The distances of some rows to some others (`columns`), whose numbers may stand in any order."""
         if (columns[1:] > columns[:-1]).all():
             return self.matrix.among(rows, columns)
         order = np.argsort(columns)
@@ -107,7 +108,7 @@ class HlmData:
 
 
 def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> list[Arrays]:
-    """What a model needs of some classes: of those of few points in one call, where the matrix is a plain array."""
+    """The results of a task's parts (as of `fit_part`); classes of few points of a plain array go in one call."""
     counts, rows = sorted(set(parts[0].counts) - {KERNEL}), [data.rows(part) for part in parts]
     few = fits_table(max(map(len, rows)), max(counts, default=0))
     held = isinstance(data.matrix, HeldMatrix) and data.matrix.D.flags.carray
@@ -119,21 +120,25 @@ def fit_task(data: HlmData, parts: Sequence[Part], settings: HlmSettings) -> lis
         data.matrix[:], data.w, np.concatenate(rows), ends, numbers, np.array(counts)
     )
     values = zip(rows, pairwise(begins), spare, strict=True)
-    found: list[Arrays] = [{"rows": own, "clusters": table[:, a:b], "spare": square} for own, (a, b), square in values]
+    results: list[Arrays] = [
+        {"rows": own, "clusters": table[:, a:b], "spare": square} for own, (a, b), square in values
+    ]
     if KERNEL in parts[0].counts:
-        for part in found:
+        for part in results:
             part |= to_nearest(data.within(part["rows"]), data.w[part["rows"]])
-    return found
+    return results
 
 
 def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
-    """What a model needs of a class: of its clusterings, of nearest neighbours, and of its distances as a whole."""
+    """The results of a part: its `rows`, the `clusters` (`as_clusters`) of its clusterings, `w` and `nearest` for
+    Kernel HLM (`to_nearest`), and the mean squared distance `spare`.
+    """
     rows = data.rows(part)
     if not len(rows):
         return {"rows": rows, "spare": 0.0, "clusters": NO_CLUSTERS}
     D = data.within(rows)
     group = Group(np.ascontiguousarray(D.T), data.w[rows])
-    found: Arrays = {"rows": rows}
+    result: Arrays = {"rows": rows}
     clusters, numbers = [], np.ascontiguousarray(data.numbers(settings, max(part.counts))[:, part.number])
     for count in sorted(set(part.counts) - {KERNEL}):
         k = min(count, len(rows))
@@ -146,15 +151,15 @@ def fit_part(data: HlmData, part: Part, settings: HlmSettings) -> Arrays:
         else:
             sums = nearest_sums(D, medoids, group.w, np.ones(len(rows)))[1]
         clusters.append(as_clusters(count, rows[medoids], sums))
-    found["clusters"] = np.concatenate(clusters, axis=1) if clusters else NO_CLUSTERS
+    result["clusters"] = np.concatenate(clusters, axis=1) if clusters else NO_CLUSTERS
     if KERNEL in part.counts:
-        found |= to_nearest(D, group.w)
-    found["spare"] = mean_square(D)
-    return found
+        result |= to_nearest(D, group.w)
+    result["spare"] = mean_square(D)
+    return result
 
 
 def to_nearest(D: Array, w: Array) -> Arrays:
-    """The rows' weights, and squared distances to the nearest of the same class, where there are any."""
+    """The weights `w` of the rows of a class, and the squared distances to the `nearest` other row if there is one."""
     if len(D) < 2:
         return {"w": w}
     apart = D.astype(np.float64)
@@ -163,7 +168,7 @@ def to_nearest(D: Array, w: Array) -> Arrays:
 
 
 def wrong_in_fold(data: HlmData, task: tuple[int, list[HlmModel]]) -> Array:
-    """The part of a fold's rows that each model puts into a wrong class."""
+    """The share (0 to 1) of a fold's rows that each model puts into a wrong class; NaN for a fold without rows."""
     fold, models = task
     rows = np.flatnonzero((data.folds == fold) & (data.y >= 0))
     if not len(rows):
@@ -177,19 +182,19 @@ def wrong_in_fold(data: HlmData, task: tuple[int, list[HlmModel]]) -> Array:
 
 
 def stratified_folds(y: Ints, folds: int, seed: int) -> Ints:
-    """A fold for each row, of all classes alike; -2 where the class is not known."""
-    found = np.full(len(y), -2)
+    """The fold of each row, where every class is spread over the folds evenly; -2 where the class is not known."""
+    fold_of = np.full(len(y), -2)
     random = np.random.default_rng([seed, folds])
     following = 0
     for number in range(int(y.max()) + 1):
         rows = random.permutation(np.flatnonzero(y == number))
-        found[rows] = (following + np.arange(len(rows))) % folds
+        fold_of[rows] = (following + np.arange(len(rows))) % folds
         following += len(rows)
-    return found
+    return fold_of
 
 
 def posteriors_in_fold(data: HlmData, task: tuple[int, HlmModel]) -> tuple[Ints, Array]:
-    """A fold's rows, and their posteriors by a model that has not seen them."""
+    """The rows of a fold, and their posteriors (rows, classes) by a model that has not seen them."""
     fold, model = task
     rows = np.flatnonzero((data.folds == fold) & (data.y >= 0))
     return rows, model.posteriors(data.among(rows, model.centroids))
@@ -197,7 +202,10 @@ def posteriors_in_fold(data: HlmData, task: tuple[int, HlmModel]) -> tuple[Ints,
 
 @dataclass(frozen=True)
 class HlmFit:
-    """A model; of cross-validation the errors (candidates, folds), and the chosen one's posteriors of rows held out."""
+    """A fitted model and, of its cross-validation, errors (candidates, folds) and posteriors of the rows held out.
+
+    The posteriors (rows, classes) are those of the chosen candidate; both are None where there was one candidate.
+    """
 
     model: HlmModel
     errors: Array | None = None
@@ -215,7 +223,7 @@ def fit_hlm(
 ) -> HlmFit:
     """Fit a model of rows of known class; of several candidates the one of the smallest mean error over the folds.
 
-    With `classes` there are so many, though there may be no rows of some.
+    Classes are numbers y, -1 where not known. `classes` is how many there are; by default up to the largest in y.
     """
     check_settings(settings)
     if w is not None:
@@ -231,6 +239,7 @@ def fit_hlm(
     backend, parts = fit_parts(HlmRecipe(matrix, y, count, w, folds), (*used, -1), settings, backend, run)
 
     def fitted(fold: int, candidate: int) -> HlmModel:
+        """The model of a candidate without the rows of a fold (-1: with all rows)."""
         weight = np.ones(len(y)) if w is None else w
         totals = np.array([weight[part["rows"]].sum() for part in parts[fold]])
         return model_of(parts[fold], candidate, totals, len(y), settings)
@@ -244,15 +253,15 @@ def fit_hlm(
     means = np.nanmean(errors, axis=1)
     best = min(range(len(candidates)), key=lambda c: (round(means[c], 12), candidates[c] or np.inf))
     held_out = np.full((len(y), count), np.nan)
-    for _, (rows, found) in backend.map(posteriors_in_fold, [(fold, models[best]) for fold, models in trials]):
-        held_out[rows] = found
+    for _, (rows, posteriors) in backend.map(posteriors_in_fold, [(fold, models[best]) for fold, models in trials]):
+        held_out[rows] = posteriors
     return HlmFit(fitted(-1, candidates[best]), errors, held_out)
 
 
 def fit_parts(
     recipe: HlmRecipe, folds: Sequence[int], settings: HlmSettings, backend: Backend, run: Run | None
 ) -> tuple[Backend, dict[int, list[Arrays]]]:
-    """The parts of all classes, for each of some folds; and the workers, who know the data."""
+    """The results of the parts of all classes, by fold (-1: all rows); and the workers, which hold the data by then."""
     count = recipe.classes
     every = [Part(fold, number, settings.components) for fold in folds for number in range(count)]
     sizes = np.bincount(recipe.y[recipe.y >= 0], minlength=count).astype(np.float64)  # with all folds
@@ -269,7 +278,7 @@ def fit_parts(
 def components_of_batch(
     matrix: MatrixSource, y: Ints, classes: int, settings: HlmSettings, backend: Backend, run: Run | None = None
 ) -> Components:
-    """The components of rows of known class, without an estimation."""
+    """The components of a batch of rows of known class, whose parameters have not been estimated."""
     check_settings(settings)
     recipe = HlmRecipe(matrix, y, classes, None, np.full(len(y), -2))
     parts = fit_parts(recipe, [-1], settings, backend, run)[1][-1]
@@ -278,7 +287,7 @@ def components_of_batch(
 
 
 def candidate_models(D: Array, y: Ints, counts: Sequence[int], settings: HlmSettings) -> list[HlmModel]:
-    """The models of several numbers of components, here and now: they share the distances of each class."""
+    """The models of several numbers of components, fitted in this process; each class's distances are read once."""
     classes = int(y.max()) + 1
     data = HlmData(HlmRecipe(HeldMatrix(D), y, classes, None, np.full(len(y), -2)))
     parts = fit_task(data, [Part(-1, number, tuple(counts)) for number in range(classes)], settings)
@@ -296,7 +305,7 @@ def warm_up() -> None:
 
 
 def check_classes(y: Ints) -> None:
-    """Refuse what no classifier can be made of."""
+    """Refuse rows of fewer than two known classes."""
     if not (y >= 0).any():
         raise InputError("No row has a known class: there is nothing to learn from.")
     if len(np.unique(y[y >= 0])) < 2:

@@ -41,13 +41,13 @@ def joined_models(old: HlmModel, batch: Components, settings: HlmSettings) -> Hl
     order = np.argsort(sums.classes, kind="stable")
     sums = ClusterSums(sums.classes[order], sums.table[:, order])
     centroids = np.concatenate([old.centroids, old.rows + batch.centroids])[order]
-    found = Components(old.count, centroids, sums.classes, sums, totals, spare, old.rows + batch.rows)
-    return mixture_model(found, settings)
+    components = Components(old.count, centroids, sums.classes, sums, totals, spare, old.rows + batch.rows)
+    return mixture_model(components, settings)
 
 
 @dataclass(frozen=True)
 class Past:
-    """Rows that a model keeps, the component that each belongs to, and the distances within each class.
+    """The rows that a model keeps: the component that each belongs to, and the distances within each class.
 
     Where rows were dropped the others of their component stand for them, too: that is their mass.
     """
@@ -59,29 +59,31 @@ class Past:
 
     @classmethod
     def of(cls, model: HlmModel, D: Array, y: Ints) -> Past:
-        """All rows that a model was fitted on."""
-        component, blocks = np.full(len(y), -1), []
+        """All rows that a model was fitted to; D are their distances, y their classes."""
+        component, distances = np.full(len(y), -1), []
         for number in range(len(model.prior)):
-            rows, parts = np.flatnonzero(y == number), np.flatnonzero(model.classes == number)
-            blocks.append(D[np.ix_(rows, rows)])
+            rows, components = np.flatnonzero(y == number), np.flatnonzero(model.classes == number)
+            distances.append(D[np.ix_(rows, rows)])
             if len(rows):
-                component[rows] = parts[D[np.ix_(rows, model.centroids[parts])].argmin(axis=1)]
+                component[rows] = components[D[np.ix_(rows, model.centroids[components])].argmin(axis=1)]
         component[model.centroids] = np.arange(len(model.centroids))
-        return cls(tuple(blocks), y, component, np.ones(len(y)))
+        return cls(tuple(distances), y, component, np.ones(len(y)))
 
     def extended(self, to_past: Array, among: Array, y: Ints) -> Past:
-        """With a batch of new rows, which belong to no component (-1) yet."""
-        kind, blocks = np.result_type(among, *self.D), []
-        to_past, among = (np.ascontiguousarray(part, dtype=kind) for part in (to_past, among))
+        """These rows and a batch of new ones, of classes y, which belong to no component (-1) yet."""
+        kind, distances = np.result_type(among, *self.D), []
+        to_past, among = (np.ascontiguousarray(some, dtype=kind) for some in (to_past, among))
         for number in range(max(len(self.D), int(y.max()) + 1)):
             D = self.D[number].astype(kind, copy=False) if number < len(self.D) else np.empty((0, 0), dtype=kind)
-            blocks.append(grown_block(D, to_past, among, np.flatnonzero(self.y == number), np.flatnonzero(y == number)))
+            distances.append(
+                grown_block(D, to_past, among, np.flatnonzero(self.y == number), np.flatnonzero(y == number))
+            )
         new = np.full(len(y), -1), np.ones(len(y))
         component, mass = (np.concatenate(pair) for pair in zip((self.component, self.mass), new, strict=True))
-        return Past(tuple(blocks), np.concatenate([self.y, y]), component, mass)
+        return Past(tuple(distances), np.concatenate([self.y, y]), component, mass)
 
     def only(self, kept: Ints) -> Past:
-        """Some of the rows, in rising order."""
+        """The past of some of the rows, whose numbers rise."""
         if len(kept) == len(self.y):
             return self
         is_kept = np.zeros(len(self.y), dtype=bool)
@@ -92,7 +94,7 @@ class Past:
 
 @dataclass(frozen=True)
 class ClassPast:
-    """The rows of a class, all else by their places among these."""
+    """The past of one class: the numbers of its rows; all else is by their places among these."""
 
     rows: Ints
     D: Array
@@ -103,7 +105,7 @@ class ClassPast:
 
 @dataclass(frozen=True)
 class PastRecipe:
-    """What a worker needs: all rows, and the old centroids (as rows, class by class)."""
+    """What a worker makes `PastData` of: all rows, and the old centroids (numbers of rows, class by class)."""
 
     past: Past
     centroids: Ints
@@ -111,11 +113,12 @@ class PastRecipe:
     settings: HlmSettings
 
     def load(self) -> PastData:
+        """The past of all classes, as a worker holds it."""
         return PastData(self)
 
 
 class PastData:
-    """What is known of each class."""
+    """The past of all classes, and the random numbers by which they are clustered anew."""
 
     def __init__(self, recipe: PastRecipe) -> None:
         self._past, n, settings = recipe.past, len(recipe.past.y), recipe.settings
@@ -125,13 +128,13 @@ class PastData:
         self._numbers = random.random((recipe.components, len(recipe.past.D), settings.restarts))
 
     def of_class(self, number: int) -> ClassPast:
-        """One class."""
+        """The past of one class."""
         past, rows = self._past, np.flatnonzero(self._past.y == number)
         order = np.argsort(self._place[rows])
         return ClassPast(rows, past.D[number], past.component[rows], past.mass[rows], order)
 
     def numbers(self, number: int, k: int) -> Array:
-        """Random numbers by which the starts of vsh are drawn, as many as retraining has: for each medoid and start."""
+        """Random numbers by which the starts of vsh for a class are drawn: for each of k medoids and each start."""
         return np.ascontiguousarray(self._numbers[:k, number])
 
 
@@ -141,7 +144,7 @@ Regrouped = Arrays
 
 
 def chosen_places(known: ClassPast, samples: int) -> tuple[Ints, Array, Array]:
-    """Rows of a class that are clustered anew, in rising order, their weights, and how many each stands for."""
+    """The places of a class's rows that are clustered anew, rising; their weights; how many rows each stands for."""
     chosen, stands_for = first_of_clusters(known.component, known.mass, known.order, samples + 1)  # and the centroid
     return chosen, np.sqrt(stands_for), stands_for
 
@@ -211,6 +214,6 @@ def regrouped_model(
         component[part["rows"]], mass[part["rows"]] = before + part["labels"], part["mass"]
         before += part["clusters"].shape[1]
     kept = np.flatnonzero(component >= 0)
-    found = components_of(parts, numbers, components, totals, len(kept))
-    model = mixture_model(replace(found, centroids=np.searchsorted(kept, found.centroids)), settings)
+    grown = components_of(parts, numbers, components, totals, len(kept))
+    model = mixture_model(replace(grown, centroids=np.searchsorted(kept, grown.centroids)), settings)
     return model, Past(past.D, past.y, component, mass).only(kept), kept

@@ -1,4 +1,4 @@
-"""What cross-validation compares of mixtures over distances, by name."""
+"""The classifiers by mixtures over distances that cross-validation knows by name, with their grids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A classifier by mixtures over distances: its settings and parameters, and how these come of its clusters' sums."""
+"""A classifier by mixtures over distances: its settings, its parameters, and their estimation from sums of clusters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KERNEL = 0
 
 @dataclass(frozen=True)
 class HlmSettings:
-    """What decides a model, besides the data."""
+    """The options that decide a model, besides the data."""
 
     components: tuple[int, ...] = (4,)  # several: cross-validation decides; KERNEL is one of them
     clustering: str = "vsh"
@@ -68,16 +68,16 @@ class HlmModel(Components):
     estimated: Array  # s as estimated
 
     def log_densities(self, squares: Array) -> Array:
-        """log phi(z | class) from squared distances to the components."""
+        """The log density log phi(z | class) of each class (columns), from squared distances to the components."""
         return log_densities(squares, self.b, self.s, np.log(self.weights), self.classes, len(self.prior))
 
     def posteriors(self, D: Array) -> Array:
-        """p(class | z) from distances to the components."""
+        """The posterior p(class | z) of each class (columns), from distances to the components."""
         return posteriors(self.log_densities(np.asarray(D, dtype=np.float64) ** 2), self.prior)
 
 
 def kernel_model(parts: Sequence[Arrays], totals: Array, rows: int, settings: HlmSettings) -> HlmModel:
-    """Kernel HLM of all classes from their parts."""
+    """The model of Kernel HLM, from the results of the parts of all classes."""
     spare = np.array([part["spare"] for part in parts])
     of_class = [part["rows"] for part in parts]
     some = [part for part in parts if "nearest" in part]
@@ -93,26 +93,34 @@ def kernel_model(parts: Sequence[Arrays], totals: Array, rows: int, settings: Hl
 
 
 def filled(spare: Array) -> Array:
-    """What stands in where nothing is known of a class: the mean of the others."""
+    """Mean squared distances of all classes, where a class that has none (0) is given the mean of the others."""
     if spare.all():
         return spare
     some = spare[spare > 0]
     return np.where(spare > 0, spare, some.mean() if len(some) else 1.0)
 
 
-def mixture_model(found: Components, settings: HlmSettings) -> HlmModel:
-    """A model of such components."""
-    sums = found.sums
+def mixture_model(components: Components, settings: HlmSettings) -> HlmModel:
+    """The model of these components, with its scales and shapes estimated."""
+    sums = components.sums
     assert sums is not None  # noqa: S101 (Kernel HLM has `kernel_model`)
-    known = found.count, found.centroids, found.classes, sums, found.totals, found.spare, found.rows
-    of = estimate(sums, filled(found.spare), settings.shape, settings.groups)
-    of_class = np.bincount(sums.classes, weights=sums.sizes, minlength=len(found.totals))
-    prior, weights = found.totals / found.totals.sum(), sums.sizes / of_class[sums.classes]
+    known = (
+        components.count,
+        components.centroids,
+        components.classes,
+        sums,
+        components.totals,
+        components.spare,
+        components.rows,
+    )
+    of = estimate(sums, filled(components.spare), settings.shape, settings.groups)
+    of_class = np.bincount(sums.classes, weights=sums.sizes, minlength=len(components.totals))
+    prior, weights = components.totals / components.totals.sum(), sums.sizes / of_class[sums.classes]
     return HlmModel(*known, prior, weights, of.b, of.whole, of.s)
 
 
 def model_of(parts: Sequence[Arrays], count: int, totals: Array, rows: int, settings: HlmSettings) -> HlmModel:
-    """The model of all classes from their parts."""
+    """The model of `count` components a class (or of Kernel HLM), from the results of the parts of all classes."""
     if count == KERNEL:
         return kernel_model(parts, totals, rows, settings)
     return mixture_model(components_of(parts, range(len(parts)), count, totals, rows), settings)
@@ -130,14 +138,14 @@ def components_of(parts: Sequence[Arrays], numbers: Sequence[int], count: int, t
 
 
 def as_clusters(count: int, medoids: Ints, sums: Array) -> Array:
-    """A clustering into `count` clusters, or fewer, as one table: a column each, of `count`, medoid and `FIELDS`."""
-    found = np.empty((2 + len(FIELDS), len(medoids)))
-    found[0], found[1], found[2:] = count, medoids, sums
-    return found
+    """A clustering into `count` clusters, or fewer, as a table: each column has `count`, a medoid and its `FIELDS`."""
+    table = np.empty((2 + len(FIELDS), len(medoids)))
+    table[0], table[1], table[2:] = count, medoids, sums
+    return table
 
 
 def check_settings(settings: HlmSettings) -> None:
-    """Refuse what no model can be made by."""
+    """Refuse settings by which no model can be made."""
     if settings.clustering not in CLUSTERINGS:
         raise InputError(f"There is no clustering {settings.clustering!r}: use {', '.join(CLUSTERINGS)}.")
     if settings.shape not in SHAPES:

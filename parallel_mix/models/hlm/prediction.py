@@ -17,7 +17,7 @@ ROWS = 512
 
 
 class Rows(Protocol):
-    """Distances of new rows to old ones, read in parts."""
+    """Distances of new rows to old ones, of which some rows are read at a time."""
 
     def __len__(self) -> int: ...
 
@@ -26,23 +26,24 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class NewRowsRecipe:
-    """What a worker needs: the distances, which columns are the components', and the model."""
+    """What a worker reads from: the distances, which columns of them are the components', and the model."""
 
     matrix: Rows
     columns: np.ndarray
     model: HlmModel
 
     def load(self) -> NewRowsRecipe:
+        """The recipe itself: rows are read as they are asked for."""
         return self
 
 
 def posteriors_of(data: NewRowsRecipe, block: tuple[int, int]) -> tuple[Array]:
-    """Posteriors of some rows."""
+    """The posteriors p(class | z) of a block of rows (from, to), in a tuple of one."""
     return (data.model.posteriors(np.asarray(data.matrix[slice(*block)])[:, data.columns]),)
 
 
 def predict_hlm(matrix: Rows, columns: np.ndarray, model: HlmModel, backend: Backend, run: Run | None = None) -> Array:
-    """p(class | z) for all new rows."""
+    """The posteriors p(class | z) of all new rows, (rows, classes)."""
     run = run or QuietRun()
     n = len(matrix)
     backend.share(NewRowsRecipe(matrix, columns, model))

@@ -1,4 +1,4 @@
-"""Many ascents on all workers, by either of the dissertation's approaches.
+"""Many ascents on all workers, by one of the dissertation's two approaches.
 
 Approach I (5.2): every step of modal EM is parallel. A worker holds some rows only and returns its partial sums for
 all points that still move; one exchange an iteration.
@@ -19,43 +19,50 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.errors import TaskError
 from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.kernels.density.kernel_sums import Array, add_sums, kernel_sums
-from parallel_mix.kernels.density.locality import neighbours
+from parallel_mix.kernels.density.locality import groups_of_nearby
 from parallel_mix.kernels.density.modal_em import ascend
 from parallel_mix.models.hmac.points import Points
 
 PAIRS_A_BLOCK = 2_000_000
+"""Pairs of an ascent and a kernel in a block of ascents, at most (with 32 to 256 ascents)."""
 LEAST_PAIRS = 65_536
+"""Pairs of an ascent and a kernel in a block of ascents, at least (with 4 to 32 ascents)."""
 STREAMS = 2
+"""How many streams a level has."""
 ROWS_FOR_A_BLOCK = 2_500
+"""A wave has a block for every so many rows of the data, up to 8, while its blocks are large enough."""
 SMALL_WAVE = 64
+"""In a wave of so many ascents or fewer, blocks come back only when all their ascents have arrived."""
 KERNEL_BLOCK = 256
+"""Approach I cuts the kernels into blocks of multiples of so many."""
 MOST_KERNEL_BLOCKS = 256
+"""The most blocks of kernels in Approach I."""
 
 
 def most_in_a_block(n: int) -> int:
-    """How many ascents over n kernels go together at most."""
+    """The most ascents of a block, where there are n kernels."""
     return min(max(PAIRS_A_BLOCK // n, 32), 256)
 
 
 @dataclass
 class Wave:
-    """Ascents on their way together, in blocks of neighbours; what is finished of it goes into a checkpoint.
+    """Ascents under way at one time, in blocks of nearby ones; which blocks have come back goes into a checkpoint.
 
     A block comes back when most of its ascents have arrived; the rest goes on in the next wave, in fuller blocks: some
     ascents take a hundred times as many steps as most.
     """
 
-    members: np.ndarray  # ascents
+    members: np.ndarray  # numbers of ascents
     block_of: np.ndarray  # the block of each
     finished: np.ndarray  # which blocks have come back
 
     @classmethod
     def cut(cls, members: np.ndarray, points: Array, n: int) -> Wave:
-        """Blocks that cost about the same whatever n is; they depend on the points alone, not on who computes."""
-        parts = min(-(-n // ROWS_FOR_A_BLOCK), 8)  # at least, as long as each has enough to do
+        """Cut ascents into blocks that cost about as much whatever n is; they depend on the points, not on workers."""
+        fewest_blocks = min(-(-n // ROWS_FOR_A_BLOCK), 8)  # at least, as long as each has enough to do
         least = min(max(LEAST_PAIRS // n, 4), 32)
-        size = min(most_in_a_block(n), max(-(-len(members) // parts), least))
-        groups = neighbours(points[members], size) if len(members) else []
+        size = min(most_in_a_block(n), max(-(-len(members) // fewest_blocks), least))
+        groups = groups_of_nearby(points[members], size) if len(members) else []
         block_of = np.zeros(len(members), dtype=np.int32)
         for number, group in enumerate(groups):
             block_of[group] = number
@@ -70,37 +77,41 @@ class Wave:
         return True
 
     def blocks(self) -> list[tuple[int, np.ndarray]]:
-        """Number and ascents of each block that is still to do, in an order that says nothing of where they are: what
-        the first ones cost tells what the others will."""
+        """Number and ascents of each block that is still to do, in an order that says nothing of where they are.
+
+        So what the first blocks cost tells what the others will.
+        """
         order = np.random.default_rng(len(self.finished)).permutation(len(self.finished))
         return [(int(k), self.members[self.block_of == k]) for k in order if not self.finished[k]]
 
     @property
     def leave(self) -> int:
-        """A block comes back when no more than one in so many of its ascents still move; 0: when none do."""
+        """A block comes back when no more than one in `leave` of its ascents still moves; if it is 0, when none do."""
         return 4 if len(self.members) > SMALL_WAVE else 0
 
 
 @dataclass
 class Streams:
-    """The ascents of a level in a few streams, each a wave after the other: where one waits for the last block of its
-    wave the others keep the workers busy."""
+    """The ascents of a level in a few streams, each of which goes through its waves by itself.
+
+    Where one waits for the last block of its wave, the others keep the workers busy.
+    """
 
     waves: list[Wave]
 
     @classmethod
     def cut(cls, members: np.ndarray, points: Array, n: int) -> Streams:
-        """Streams of neighbours, about as many ascents in each."""
-        parts = neighbours(points[members], max(-(-len(members) // STREAMS), 1))
-        return cls([Wave.cut(members[part], points, n) for part in parts])
+        """Cut ascents into streams of nearby ones, about as many ascents in each."""
+        groups = groups_of_nearby(points[members], max(-(-len(members) // STREAMS), 1))
+        return cls([Wave.cut(members[group], points, n) for group in groups])
 
     def left_before(self, wave: Wave, block: int) -> int:
-        """How many blocks that are still to do come before one."""
+        """How many blocks that are still to do come before this block of this wave."""
         whole = self.waves[: next(k for k, other in enumerate(self.waves) if other is wave)]
         return sum(len(other.blocks()) for other in whole) + [number for number, _ in wave.blocks()].index(block)
 
     def state(self) -> dict[str, Any]:
-        """Named arrays to go on from."""
+        """The waves as arrays with names, for a checkpoint."""
         return {
             f"stream{k}/{field.name}": getattr(wave, field.name)
             for k, wave in enumerate(self.waves)
@@ -109,7 +120,7 @@ class Streams:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Streams | None:
-        """What `state` gave; None where it did not."""
+        """The streams that `state` made arrays of; None where there are no such arrays."""
         waves: list[Wave] = []
         while f"stream{len(waves)}/members" in state:
             waves.append(Wave(*[state[f"stream{len(waves)}/{field.name}"] for field in fields(Wave)]))
@@ -122,7 +133,7 @@ def kernel_blocks(n: int) -> list[tuple[int, int]]:
     return [(a, min(a + size, n)) for a in range(0, n, size)]
 
 
-# kernels: what a worker runs
+# what a worker runs
 
 
 def ascend_block(points: Points, task: tuple[Ascents, int], sigma: float) -> Ascents:

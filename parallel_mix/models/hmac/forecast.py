@@ -1,8 +1,8 @@
-"""How much work the levels of a clustering will be, before they are done.
+"""A forecast of how much work the levels of a clustering will be.
 
 Work is counted in pairs of a point and a kernel, as they are summed over. What a level costs is its number of starts,
 the modes of the level below, times the steps of an ascent, times the kernels near enough to matter. All three can be
-told roughly from a few rows: by the part that a row's own kernel has in the density there (where that is near 1 the
+estimated from a few rows: by the share that a row's own kernel has in the density there (where that is near 1 the
 row is a mode by itself), by the trace of J (where it is small one step is enough), and by counting. Ascents go in
 blocks of neighbours, and sum over what is near any of them: the wider a block, the less is left out. What has been
 measured corrects all that.
@@ -21,34 +21,37 @@ from parallel_mix.kernels.density.kernel_sums import Array, kernel_sums, reach, 
 from parallel_mix.kernels.density.modal_em import LOOKUP_COST
 
 ROWS, KERNELS = 64, 1_024
-"""Rows looked at, and kernels of which their densities are told."""
+"""Rows whose ascents are estimated, and kernels from which the densities at these rows are estimated."""
 
 MERGING = 6
-"""Modes a row are about this power of the part that a row's own kernel has in its density."""
+"""The number of modes per row is about this power of the share that a row's own kernel has in its density."""
 
 STEPS = 25.0
-"""Work of the steps of an ascent to a mode that it shares, in plain ones."""
+"""Work of the steps of an ascent to a mode that it shares with others, in plain steps."""
 
 LOOKUPS = 1.5
 """How often the kernels near an ascent are looked up."""
 
 STILL_MOVING = 1.5
-"""How much more work, for one that is done, an ascent has ahead that still moves when its block comes back."""
+"""How much work an ascent that still moves when its block comes back has ahead, over the work that it has done."""
 
 DOUBT = 0.2
-"""The part of the whole forecast that measured work must come to, for it to count as much as the forecast."""
+"""The share of the whole forecast that measured work must come to, for it to count as much as the forecast."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """For each level, of one row: whether it will be a mode of its own, and the pairs that its ascent costs."""
+    """For each level, per row: how likely it is a mode of its own, and the pairs (start, kernel) of its ascent."""
 
     modes: Array  # (levels) modes a row
     pairs: Array  # (levels) a start
 
     @classmethod
     def of(cls, X: Array, bandwidths: Array, block: int, seed: int = 0) -> Self:
-        """From some rows of X, whose ascents go in blocks of so many; the same whoever asks."""
+        """The forecast from some random rows of X, where at most `block` ascents go together.
+
+        The rows depend on the seed and the number of rows alone, so that every attempt has the same forecast.
+        """
         n, d = X.shape
         chosen = np.random.default_rng([seed, n]).permutation(n)[: ROWS + KERNELS]
         rows, others = X[chosen[:ROWS]], X[chosen[ROWS:]]
@@ -77,7 +80,7 @@ class Forecast:
         return cls(modes, pairs)
 
     def total(self, starts: list[int], works: list[float], rows: int, nested: bool) -> float:
-        """Work in all: of the levels whose `works` are known, or estimated, and of those to come.
+        """Work in all, in pairs: of the levels whose `works` are known, or estimated, and of those to come.
 
         `starts` are those of the levels known, and of one more where it has begun.
         """
@@ -100,7 +103,7 @@ class Forecast:
 
 
 def expected_work(ascents: Ascents, forecast: float) -> float | None:
-    """The work of a level under way, from that of its ascents so far; None where none has begun.
+    """The work of a level under way, in pairs, from that of its ascents so far; None where none has begun.
 
     `forecast` is what one of them was thought to take. It holds for those that move, while few have arrived: these are
     the short ones.

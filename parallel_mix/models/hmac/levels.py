@@ -13,7 +13,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import merge_ends
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
-from parallel_mix.models.core.sources import RowSource, passes
+from parallel_mix.models.core.sources import RowSource, blocks_of_rows
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
 from parallel_mix.models.hmac.forecast import Forecast, expected_work
 from parallel_mix.models.hmac.mode_tree import Level, canonical_order, most_persistent, plateaus
@@ -35,7 +35,7 @@ def fit_hmac(
 
 
 class _Fit:
-    """One fit: the finished levels, the ascents of the present one, and how to save and restore both."""
+    """The state of one fit: finished levels, the ascents of the present one, and how to save and restore both."""
 
     def __init__(self, source: RowSource, settings: HmacSettings, backend: Backend, run: Run, frame: Frame) -> None:
         self.source = source
@@ -53,6 +53,7 @@ class _Fit:
         self.forecast: Forecast | None = None
 
     def result(self) -> HmacResult:
+        """Climb all levels that an earlier attempt has not finished, and put the result together."""
         warm_up()
         self._restore()
         self.backend.share(PointsRecipe(self.source, self.frame))
@@ -90,7 +91,7 @@ class _Fit:
 
     def _rows(self) -> Array:
         """All rows in the coordinates of the analysis."""
-        return np.concatenate([self.frame.inward(rows) for rows in passes(self.source)])
+        return np.concatenate([self.frame.inward(rows) for rows in blocks_of_rows(self.source)])
 
     def _climb(self, sigma: float) -> Iterator[None]:
         assert self.ascents is not None  # noqa: S101
@@ -134,7 +135,7 @@ class _Fit:
 
     def _distinct_rows(self) -> np.ndarray:
         """One row (of positive weight) of each set of equal rows."""
-        X = np.concatenate(list(passes(self.source)))
+        X = np.concatenate(list(blocks_of_rows(self.source)))
         keep = np.arange(self.n) if self.weight is None else np.flatnonzero(self.weight > 0)
         keys = np.ascontiguousarray(X[keep] + 0.0).view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
         return np.sort(keep[np.unique(keys, return_index=True)[1]])
@@ -157,14 +158,14 @@ class _Fit:
         return done, max(self.forecast.total(starts, works, self.n, self.settings.nested), done), text
 
     def _starts_so_far(self) -> list[int]:
-        """Ascents of the levels that are done, and of the present one."""
+        """How many ascents the finished levels had, and the present one has."""
         levels = len(self.levels) + (self.ascents is not None)
         if not self.settings.nested:
             return [self.n] * levels
         return [self.n, *[len(level.modes) for level in self.levels]][:levels]
 
     def _done(self) -> int:
-        """Ascents that have arrived, of all levels."""
+        """How many ascents have arrived, of all levels."""
         before = self._starts_so_far()[: len(self.levels)]
         return sum(before) + (int((~self.ascents.moving).sum()) if self.ascents else 0)
 

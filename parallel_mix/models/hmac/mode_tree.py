@@ -1,4 +1,4 @@
-"""From ends of ascents to numbered clusters, the tree between levels, and the level to show first."""
+"""Levels of a clustering: the order of their clusters, the tree between them, and the level to show first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.models.hmac.points import Frame
 
 DIGITS = 9
-"""Of a log density that count in the order of modes."""
+"""How many decimals of a log density count in the order of modes."""
 
 
 @dataclass
@@ -34,20 +34,20 @@ class Level:
         return replace(self, modes=frame.outward(self.modes), log_density=self.log_density - self._constant(frame))
 
     @classmethod
-    def inward(cls, frame: Frame, **parts: Any) -> Level:
-        """A level from its parts in the coordinates of the data."""
-        level = cls(**{**parts, "modes": frame.inward(parts["modes"])})
+    def inward(cls, frame: Frame, **values: Any) -> Level:
+        """A level from the values of its fields in the coordinates of the data."""
+        level = cls(**{**values, "modes": frame.inward(values["modes"])})
         level.log_density = level.log_density + level._constant(frame)
         return level
 
     def _constant(self, frame: Frame) -> float:
-        """What a log sum of kernels has to lose to be a log density in the coordinates of the data."""
+        """The number to subtract from a log sum of kernels for the log density in the coordinates of the data."""
         d = self.modes.shape[1]
         return float(0.5 * d * (np.log(2 * np.pi) + 2 * np.log(self.bandwidth)) + np.log(frame.scale).sum())
 
 
 def canonical_order(labels: np.ndarray, weight: Array | None, log_density: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Rows a mode, and the modes by falling size (weight), falling density, lowest row.
+    """How many rows each mode has, and the order of the modes: by falling size (weight), falling density, lowest row.
 
     Densities that differ by a rounding are equal: they may come out otherwise by the other approach.
     """

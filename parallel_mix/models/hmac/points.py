@@ -9,7 +9,7 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density.kernel_sums import Array, ScaledKernels, scale_kernels
-from parallel_mix.models.core.sources import ROWS_A_PASS, RowSource, passes
+from parallel_mix.models.core.sources import ROWS_A_BLOCK, RowSource, blocks_of_rows
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,12 @@ class Frame:
     spread: float  # the largest standard deviation of a column (n - 1) in these coordinates
 
     def inward(self, X: Array) -> Array:
+        """Convert points from the coordinates of the data to those of the analysis."""
         result: Array = (X - self.centre) / self.scale
         return result
 
     def outward(self, Z: Array) -> Array:
+        """Convert points from the coordinates of the analysis to those of the data."""
         result: Array = Z * self.scale + self.centre
         return result
 
@@ -38,7 +40,7 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
     n, d = source.shape
     w = source.weights()
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
-    for X in passes(source):
+    for X in blocks_of_rows(source):
         np.minimum(low, X.min(axis=0), out=low)
         np.maximum(high, X.max(axis=0), out=high)
     centre = low / 2 + high / 2
@@ -49,9 +51,9 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
     weight = np.full(n, 1.0 / n) if w is None else w / count
     correction = count / (count - 1.0) if count >= 2.0 else 1.0
     first, second = np.zeros(d), np.zeros(d)
-    for start, X in zip(range(0, n, ROWS_A_PASS), passes(source), strict=True):
+    for start, X in zip(range(0, n, ROWS_A_BLOCK), blocks_of_rows(source), strict=True):
         first += weight[start : start + len(X)] @ ((X - centre) / reach)
-    for start, X in zip(range(0, n, ROWS_A_PASS), passes(source), strict=True):
+    for start, X in zip(range(0, n, ROWS_A_BLOCK), blocks_of_rows(source), strict=True):
         second += weight[start : start + len(X)] @ ((X - centre) / reach - first) ** 2
     deviation = reach * np.sqrt(second * correction)
     deviation[high == low] = 0.0
@@ -62,17 +64,18 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
 
 @dataclass(frozen=True)
 class PointsRecipe:
-    """What a worker needs to load the points by itself."""
+    """What a worker loads the points from: where the rows are, and their frame."""
 
     source: RowSource
     frame: Frame
 
     def load(self) -> Points:
+        """The points as a worker holds them, none of them read yet."""
         return Points(self.source, self.frame)
 
 
 class Points:
-    """The shared context of both approaches: all rows, or only the blocks this worker was asked for."""
+    """The context of both approaches: of the rows, a worker holds those that it was asked for."""
 
     def __init__(self, source: RowSource, frame: Frame) -> None:
         self.shape = source.shape
@@ -88,12 +91,12 @@ class Points:
 
     def kernels(self, sigma: float, start: int = 0, stop: int | None = None) -> ScaledKernels:
         """Kernels of rows start..stop (all by default) with bandwidth sigma; the last bandwidth's are kept."""
-        span = (start, self.shape[0] if stop is None else stop)
+        rows = (start, self.shape[0] if stop is None else stop)
         with self._lock:
             if sigma != self._sigma:
                 self._sigma, self._kernels = sigma, {}
-            if span not in self._rows:
-                self._rows[span] = self._frame.inward(self._source.rows(*span))
-            if span not in self._kernels:
-                self._kernels[span] = scale_kernels(self._rows[span], self.log_weights[slice(*span)], sigma)
-            return self._kernels[span]
+            if rows not in self._rows:
+                self._rows[rows] = self._frame.inward(self._source.rows(*rows))
+            if rows not in self._kernels:
+                self._kernels[rows] = scale_kernels(self._rows[rows], self.log_weights[slice(*rows)], sigma)
+            return self._kernels[rows]

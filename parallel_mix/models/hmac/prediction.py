@@ -27,7 +27,7 @@ FARTHEST = 1e13
 def predict_hmac(
     result: HmacResult, source: RowSource, X: Array, level: int, backend: Backend, run: Run | None = None
 ) -> np.ndarray:
-    """Labels of the rows of X at a level; -1 for a mode to which no training point climbed.
+    """The labels of the rows of X at a level; -1 for a mode to which no training point climbed.
 
     In a nested result a point goes the way a training point went: it climbs at the smallest bandwidth first, and from
     the mode it meets it follows the tree; so a training point gets its own label again, but for those on a boundary.
@@ -80,17 +80,17 @@ def _state(progress: State, ascents: Ascents, streams: Streams, how_far: Callabl
 
 
 def nearest_mode(level: Level, ends: Array) -> np.ndarray:
-    """The mode of the level within the merging tolerance of each end (in bandwidths), or -1."""
+    """The number of the level's mode within the merging tolerance of each end of an ascent (in bandwidths), or -1."""
     from scipy.spatial import cKDTree
 
     tree = cKDTree(level.modes / level.bandwidth)
     distance, index = tree.query(ends, k=1, distance_upper_bound=MERGE_TOLERANCE)
-    found: np.ndarray = np.where(np.isfinite(distance), index, -1)
-    return found
+    nearest: np.ndarray = np.where(np.isfinite(distance), index, -1)
+    return nearest
 
 
 def follow_tree(result: HmacResult, level: int, upper: int) -> np.ndarray:
-    """The mode of level `upper` above each mode of `level`."""
+    """For each mode of `level` the number of the mode of level `upper` that it goes to."""
     ancestor = np.arange(len(result.levels[level].modes))
     for number in range(level, upper):
         ancestor = result.levels[number].parent[ancestor]

@@ -1,4 +1,4 @@
-"""What a clustering by mode association is asked for, and what comes of it."""
+"""The settings of a clustering by mode association, and its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from parallel_mix.progress import plural
 
 @dataclass(frozen=True)
 class HmacSettings:
-    """What decides the answer."""
+    """The options of a clustering that decide its result."""
 
     bandwidths: tuple[float, ...] | None = None
     levels: int = 20
@@ -35,7 +35,7 @@ class HmacSettings:
         nested: bool,
         approach: int,
     ) -> Self:
-        """Settings from the words of a user; what was not said is None."""
+        """Settings from the options of a user; an option that was not given is None."""
         if bandwidths is not None and (levels is not None or between is not None):
             raise InputError("--bandwidths says it all: leave out --levels and --range, or give these two instead.")
         if between is not None and len(between) != 2:
@@ -50,7 +50,7 @@ class HmacSettings:
             raise InputError(f"There are approaches 1 and 2, not {self.approach!r}.")
 
     def ladder(self, spread: float) -> Array:
-        """The bandwidths: those given, or equally spaced over the range in largest standard deviations."""
+        """The bandwidths, as lengths of the analysis: those given, or `levels` of equal steps over `range` * spread."""
         if self.bandwidths is not None:
             sigma = np.array(self.bandwidths, dtype=np.float64)
         else:
@@ -71,7 +71,7 @@ def _listed(sigma: Array) -> str:
 
 @dataclass
 class HmacResult:
-    """All levels of a fit, in the coordinates of the analysis (`frame`)."""
+    """The result of a fit: all its levels, in the coordinates of the analysis (`frame`)."""
 
     settings: HmacSettings
     frame: Frame
@@ -82,7 +82,7 @@ class HmacResult:
 
     @property
     def labels(self) -> np.ndarray:
-        """(L, n) int32."""
+        """The label of each row at each level, (L, n) int32."""
         return np.stack([level.labels for level in self.levels])
 
     def level_number(self, asked: int | None) -> int:
@@ -111,7 +111,7 @@ class HmacResult:
         )
 
     def summary(self) -> list[str]:
-        """Lines that tell a person what was found."""
+        """Lines for a person: rows and columns, a line for each level, and the level that is shown by default."""
         n, d = len(self.levels[0].labels), self.levels[0].modes.shape[1]
         kind = "nested" if self.settings.nested else "flat"
         levels = plural(len(self.levels), f"{kind} level")

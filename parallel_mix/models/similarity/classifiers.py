@@ -1,8 +1,9 @@
-"""What classifiers on similarities (or distances) have in common, as scikit-learn estimators.
+"""The base of all classifiers on similarities (or distances), as scikit-learn estimators.
 
-Rows of the input are points, columns the points of `fit`; `fit` takes the square matrix of these. A classifier says in
-`served` which parameters one fit serves many values of, and `predict_settings` tells them all at once: cross-validation
-fits once for all. One whose fit needs the classes alone says `learns_classes_only`, and is not handed the matrix.
+Rows of the input are points, columns the points of `fit`; `fit` takes the square matrix of these. A classifier names in
+`served` the parameters of which one fit serves many values: `predict_settings` predicts for all of them, so that
+cross-validation fits once for all. A classifier whose fit needs nothing but the classes says `learns_classes_only`, and
+is not handed the matrix.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 MOST_STEPS = 1_000_000
-"""Of LIBSVM: a large penalty on unscaled data would take it for ever."""
+"""The most iterations of LIBSVM: with a large penalty on unscaled data it would go on for ever."""
 Ints = np.ndarray
 Setting = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a parameter may be."""
+    """The numbers that a parameter may be."""
 
     least: float
-    above: bool = False  # the least value is itself none
+    above: bool = False  # the parameter must be above the least value, not equal to it
     most: float = np.inf
     whole: bool = False
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse another value."""
+        """Refuse a value out of these limits, of the parameter of this name."""
         number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
         if not number or not (value > self.least if self.above else value >= self.least) or value > self.most:
             kind = "a whole number" if self.whole else "a number"
@@ -70,7 +71,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit_checked(S, y)
 
     def fit_checked(self, S: Any, y: Ints) -> Self:
-        """The same without a look at the input."""
+        """Learn from a square matrix and classes that have been checked already."""
         self.check_parameters()
         self.classes_, numbers = np.unique(y, return_inverse=True)
         self.prior_ = np.bincount(numbers) / len(numbers)
@@ -84,10 +85,10 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.predict_settings(S, [{}])[0])
 
     def predict_settings(self, S: np.ndarray, settings: Sequence[Setting]) -> Ints:
-        """Classes for each of some settings of what is `served`; (settings, rows)."""
+        """The classes of new rows for each of some settings of the parameters `served`, (settings, rows)."""
         for setting in settings:
             self.check_parameters(setting)
-        return np.asarray(self.classes_[self._told(S, [self._with(setting) for setting in settings])])
+        return np.asarray(self.classes_[self._class_numbers(S, [self._with(setting) for setting in settings])])
 
     def check_parameters(self, setting: Setting | None = None) -> None:
         """Refuse parameters out of their limits, the estimator's own or those of a setting."""
@@ -98,9 +99,9 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {name: setting.get(name, getattr(self, name)) for name in self.served}
 
     def _learn(self, S: Any, y: Ints) -> None:
-        """Keep what is needed; y are numbers of classes."""
+        """Keep what predictions need of the matrix S and the numbers of classes y."""
         raise NotImplementedError
 
-    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
-        """Numbers of classes, (settings, rows)."""
+    def _class_numbers(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+        """The numbers of the predicted classes, (settings, rows)."""
         raise NotImplementedError

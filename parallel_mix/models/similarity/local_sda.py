@@ -44,11 +44,11 @@ class Neighbourhoods:
 
 
 class LocalSDAClassifier(PairwiseClassifier):
-    """Classes by the probability of a row's similarities to its neighbours, as pmfs of its neighbourhood tell it.
+    """Classes by the probability of a row's similarities to its neighbours, by pmfs estimated from its neighbourhood.
 
     By default these are the similarities to the local centroids of the classes and the pmfs exponential ones with the
     mean that the neighbours have. Where such a mean lies at an end of the values a pmf would be degenerate: then the
-    class of the most similar centroid is told (or, by `fallback`, that of most neighbours).
+    class of the most similar centroid is predicted (or, by `fallback`, that of most neighbours).
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class LocalSDAClassifier(PairwiseClassifier):
     fallback : {"centroid", "knn"}
         The latter also where fewer than two classes have two neighbours.
     costs : (classes, classes), optional
-        costs[f, g] of telling f where g is true; by default 1 unless they are equal.
+        costs[f, g] of predicting f where g is true; by default 1 unless they are equal.
     priors : (classes), optional
         By default the shares of the classes in the training data.
 
@@ -131,7 +131,7 @@ class LocalSDAClassifier(PairwiseClassifier):
         return np.asarray(self._probabilities(S, self._neighbourhoods(S, self.n_neighbors), [self._with({})])[0])
 
     def is_degenerate(self, S: Any) -> np.ndarray:
-        """Rows for which the fallback decides."""
+        """For which rows the fallback decides."""
         check_is_fitted(self)
         S = validate_data(self, S, dtype=np.float64, reset=False)
         return self._degenerate(self._neighbourhoods(S, self.n_neighbors)) & (self.estimate == "exponential")
@@ -140,20 +140,20 @@ class LocalSDAClassifier(PairwiseClassifier):
         """The pmfs of each row's neighbourhood, theta_gh[j] as (rows, g, h, values); NaN where a class is absent."""
         check_is_fitted(self)
         S = validate_data(self, S, dtype=np.float64, reset=False)
-        found = self._neighbourhoods(S, self.n_neighbors)
-        return self._local_pmfs(found, self.n_neighbors)
+        around = self._neighbourhoods(S, self.n_neighbors)
+        return self._local_pmfs(around, self.n_neighbors)
 
-    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
-        found = np.empty((len(settings), len(S)), dtype=np.int64)
+    def _class_numbers(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+        numbers = np.empty((len(settings), len(S)), dtype=np.int64)
         for k in sorted({setting["n_neighbors"] for setting in settings}, reverse=True):  # one ranking for all
             which = np.array([t for t, setting in enumerate(settings) if setting["n_neighbors"] == k])
             for rows in self._blocks(len(S)):
                 p = self._probabilities(S[rows], self._neighbourhoods(S[rows], k), [settings[t] for t in which])
-                found[which, rows] = first_largest(-(p @ self.costs_.T), self.prior_)
-        return found
+                numbers[which, rows] = first_largest(-(p @ self.costs_.T), self.prior_)
+        return numbers
 
     def _blocks(self, n: int) -> list[slice]:
-        """Rows at a time, where there are pmfs of each pair of classes for each."""
+        """Blocks of rows whose pmfs, one for each row and pair of classes, fit into memory together."""
         step = max(ENTRIES // (len(self.classes_) ** 2 * len(self.omega_)), 1)
         return [slice(a, min(a + step, n)) for a in range(0, n, step)]
 
@@ -179,7 +179,7 @@ class LocalSDAClassifier(PairwiseClassifier):
         return self._around(np.ascontiguousarray(self._ranked[:, :k])).counts
 
     def _prior_of(self, k: int) -> np.ndarray:
-        """What k neighbours make of the training data: Dirichlet parameters, or average pmfs; (g, h, r)."""
+        """Dirichlet parameters, or average pmfs, of the training points' neighbourhoods of k points; (g, h, r)."""
         if k not in self._known:
             G, r = len(self.classes_), len(self.omega_)
             if self.estimate == "bayesian":
@@ -204,7 +204,7 @@ class LocalSDAClassifier(PairwiseClassifier):
         return np.where(there[..., None], theta, np.nan)
 
     def _marginals(self, S: np.ndarray, around: Neighbourhoods, theta: np.ndarray) -> np.ndarray:
-        """P_h of the row's similarities for class g, (rows, g, h), of pmfs (rows or 1, g, h, r)."""
+        """The probability P_h of each row's similarities for class g, (rows, g, h), by pmfs (rows or 1, g, h, r)."""
         m, G = len(S), len(self.classes_)
         theta = np.broadcast_to(theta, (m, *theta.shape[1:]))
         if not self.pairwise:
@@ -219,7 +219,7 @@ class LocalSDAClassifier(PairwiseClassifier):
         return np.asarray(np.einsum("nghr,nhr->ngh", theta, shares))
 
     def _probabilities(self, S: np.ndarray, around: Neighbourhoods, settings: Sequence[Setting]) -> np.ndarray:
-        """(settings, rows, classes); all settings have one number of neighbours."""
+        """Probabilities of the classes, (settings, rows, classes); all settings have one number of neighbours."""
         k, absent = int(settings[0]["n_neighbors"]), ~around.present
         nothing = absent[:, None, :] | absent[:, :, None]
         plain = np.where(nothing, 1.0, self._marginals(S, around, self._local_pmfs(around, k)))
@@ -239,8 +239,8 @@ class LocalSDAClassifier(PairwiseClassifier):
         with np.errstate(divide="ignore"):
             if self.estimate == "marginal":
                 return np.asarray(np.log((1.0 - zeta) * plain + zeta * average).sum(axis=2))
-            parts = np.log(plain).sum(axis=2) + np.log(1.0 - zeta), np.log(average).sum(axis=2) + np.log(zeta)
-            return np.asarray(np.logaddexp(*parts))
+            terms = np.log(plain).sum(axis=2) + np.log(1.0 - zeta), np.log(average).sum(axis=2) + np.log(zeta)
+            return np.asarray(np.logaddexp(*terms))
 
     def _posteriors(self, log_joint: np.ndarray, absent: np.ndarray) -> np.ndarray:
         scores = np.where(absent, -np.inf, log_joint + self.log_prior_)
@@ -250,11 +250,11 @@ class LocalSDAClassifier(PairwiseClassifier):
 
     def _degenerate(self, around: Neighbourhoods) -> np.ndarray:
         means = means_of(around.counts, self.omega_)
-        found = (np.isfinite(means) & are_extreme(means, self.omega_)).any(axis=(1, 2))
+        degenerate = (np.isfinite(means) & are_extreme(means, self.omega_)).any(axis=(1, 2))
         if self.fallback == "knn":  # where there is not enough data
             of = self.y_[around.near]
-            found |= sum(((of == g).sum(axis=1) >= 2).astype(int) for g in range(len(self.classes_))) < 2
-        return np.asarray(found)
+            degenerate |= sum(((of == g).sum(axis=1) >= 2).astype(int) for g in range(len(self.classes_))) < 2
+        return np.asarray(degenerate)
 
     def _fallen_back(self, S: np.ndarray, around: Neighbourhoods, rows: np.ndarray) -> Ints:
         near, centroids = around.near[rows], around.centroids[rows]

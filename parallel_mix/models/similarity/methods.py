@@ -1,4 +1,4 @@
-"""What cross-validation compares of classifiers on similarities and on vectors, by name, with the papers' grids."""
+"""The classifiers on similarities and on vectors that cross-validation knows by name, with the papers' grids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEIGHBOURS = (*range(1, 17), 32, 64, 128)
 LOCAL_NEIGHBOURS = (2, 4, 8, 16, 32, 64, 128)
 RIDGES = tuple(10.0**k for k in range(1, -4, -1))  # of equal errors the first: the larger ridge
 WIDE_RIDGES = (1e3, 1e2, *RIDGES)
-"""Of interpolation, whose weights go on changing: on protein the folds take 100."""
+"""The ridges of interpolation, whose weights go on changing as they grow: on protein the folds choose 100."""
 PENALTIES = tuple(10.0**k for k in range(-3, 6))
 WIDTHS = tuple(10.0**k for k in range(-5, 2))
 PRICES = tuple(round(0.1 * k, 1) for k in range(10, 0, -1))

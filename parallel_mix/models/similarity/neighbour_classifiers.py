@@ -14,7 +14,7 @@ from parallel_mix.kernels.similarity.spectrum import clipped
 from parallel_mix.models.similarity.classifiers import COUNT, POSITIVE, Ints, Limits, PairwiseClassifier
 
 ENTRIES = 2**23
-"""Of stacks of k x k matrices at a time."""
+"""The most entries of the k x k matrices that are in memory together."""
 
 
 class KNNClassifier(PairwiseClassifier):
@@ -39,19 +39,19 @@ class KNNClassifier(PairwiseClassifier):
             raise ValueError(f"input must be similarities or distances, not {self.input!r}.")
         self.y_ = y
 
-    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+    def _class_numbers(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         ks = np.array([setting["n_neighbors"] for setting in settings], dtype=np.int64)
         order = np.argsort(ks, kind="stable")
-        found = np.empty((len(ks), len(S)), dtype=np.int64)
-        found[order] = votes(self._nearest(S, int(ks.max())), self.y_, self.prior_, ks[order])
-        return found
+        numbers = np.empty((len(ks), len(S)), dtype=np.int64)
+        numbers[order] = votes(self._nearest(S, int(ks.max())), self.y_, self.prior_, ks[order])
+        return numbers
 
     def _nearest(self, S: np.ndarray, k: int) -> Ints:
         return most_similar(-S if self.input == "distances" else S, k)
 
 
 class VectorKNNClassifier(KNNClassifier):
-    """The same of vectors, by Euclidean distances; one search for all numbers of neighbours."""
+    """The class of most of the k nearest vectors by Euclidean distance; of equal ones that of the larger prior."""
 
     learns_classes_only: ClassVar[bool] = False
     takes: ClassVar[str] = "vectors"
@@ -74,9 +74,9 @@ class _WeightedNeighbours(PairwiseClassifier):
     def _learn(self, S: Any, y: Ints) -> None:
         self.S_, self.y_ = S, y
 
-    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+    def _class_numbers(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         near = most_similar(S, max(setting["n_neighbors"] for setting in settings))
-        found = np.empty((len(settings), len(S)), dtype=np.int64)
+        numbers = np.empty((len(settings), len(S)), dtype=np.int64)
         for k in sorted({setting["n_neighbors"] for setting in settings}):
             which = [t for t, setting in enumerate(settings) if setting["n_neighbors"] == k]
             some = near[:, :k]
@@ -85,11 +85,11 @@ class _WeightedNeighbours(PairwiseClassifier):
                 rows = slice(a, a + step)
                 s = np.take_along_axis(S[rows], some[rows], axis=1)
                 weights = self._weights(s, some[rows], [settings[t] for t in which])
-                found[which, rows] = self._heaviest(weights, some[rows])
-        return found
+                numbers[which, rows] = self._heaviest(weights, some[rows])
+        return numbers
 
     def _heaviest(self, weights: np.ndarray, near: Ints) -> Ints:
-        """Weights (settings, rows, k)."""
+        """The class with the largest sum of weights (settings, rows, k), as numbers (settings, rows)."""
         of = self.y_[near]
         totals = np.stack([(weights * (of == c)).sum(axis=-1) for c in range(len(self.prior_))], axis=-1)
         there = np.stack([(of == c).any(axis=-1) for c in range(len(self.prior_))], axis=-1)

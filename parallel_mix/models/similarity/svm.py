@@ -11,12 +11,12 @@ import numpy as np
 from parallel_mix.kernels.similarity.nearest_neighbours import most_similar
 from parallel_mix.kernels.similarity.potential_svm import box_lasso, standardized
 from parallel_mix.kernels.similarity.spectrum import CHANGES, definite
-from parallel_mix.kernels.similarity.support_vectors import told_by_machines
+from parallel_mix.kernels.similarity.support_vectors import classes_by_machines
 from parallel_mix.models.similarity.classifiers import COUNT, MOST_STEPS, POSITIVE, Ints, Limits, PairwiseClassifier
 
 LOCAL = (*CHANGES, "features")
 ENTRIES = 2**22
-"""Of stacks of small matrices at a time."""
+"""The most entries of the small matrices that are in memory together."""
 
 
 class _KernelMachine(PairwiseClassifier):
@@ -41,16 +41,16 @@ class _KernelMachine(PairwiseClassifier):
             )
         return self.machines_[key]
 
-    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+    def _class_numbers(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         if len(self.classes_) == 1:
             return np.zeros((len(settings), len(S)), dtype=np.int64)
         new = self._new(S)
-        found = []
+        numbers = []
         for setting in settings:
-            found.append(self._machine(setting).predict(self._kernel_of_new(new, setting)))
+            numbers.append(self._machine(setting).predict(self._kernel_of_new(new, setting)))
             if len(settings) > 1:
                 self.machines_.clear()
-        return np.stack(found)
+        return np.stack(numbers)
 
     def _learn(self, S: Any, y: Ints) -> None:
         if len(self.classes_) < 2:
@@ -168,22 +168,22 @@ class LocalSVC(PairwiseClassifier):
             raise ValueError(f"change must be one of {', '.join(LOCAL)}, not {self.change!r}.")
         self.S_, self.y_, self.own_ = S, y, float(np.median(np.diagonal(S)))
 
-    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+    def _class_numbers(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         near = most_similar(S, max(setting["n_neighbors"] for setting in settings))
-        found = np.empty((len(settings), len(S)), dtype=np.int64)
+        numbers = np.empty((len(settings), len(S)), dtype=np.int64)
         for k in sorted({setting["n_neighbors"] for setting in settings}):
             which = [t for t, setting in enumerate(settings) if setting["n_neighbors"] == k]
             Cs = np.array([float(settings[t]["C"]) for t in which])
             some = near[:, :k]
             of = self.y_[some]
-            found[which] = of[:, 0]
+            numbers[which] = of[:, 0]
             mixed = np.flatnonzero((of != of[:, :1]).any(axis=1))
             step = max(ENTRIES // (some.shape[1] + 1) ** 2, 1)
             for a in range(0, len(mixed), step):
                 rows = mixed[a : a + step]
                 K, new = self._stacks(S[rows], some[rows])
-                found[np.ix_(np.array(which), rows)] = told_by_machines(K, of[rows], new, Cs, len(self.classes_))
-        return found
+                numbers[np.ix_(np.array(which), rows)] = classes_by_machines(K, of[rows], new, Cs, len(self.classes_))
+        return numbers
 
     def _stacks(self, S: np.ndarray, near: Ints) -> tuple[np.ndarray, np.ndarray]:
         """Kernels of the neighbours of each row (rows, k, k), and between row and neighbours (rows, k)."""
@@ -226,7 +226,7 @@ class PotentialSVC(PairwiseClassifier):
             gram, response = np.ascontiguousarray(X.T @ X), X.T @ (sign - sign.mean())
             self.pairs_.append((p, q, rows, mean, scale, gram, response, float(sign.mean())))
 
-    def _told(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
+    def _class_numbers(self, S: np.ndarray, settings: list[dict[str, Any]]) -> Ints:
         polls = np.zeros((len(settings), len(S), len(self.classes_)), dtype=np.int64)
         for p, q, rows, mean, scale, gram, response, middle in self.pairs_:
             new = (S[:, rows] - mean) / scale
