@@ -43,6 +43,7 @@ def run_on_backend(options: CommonOptions, work: Callable[[Backend], None], need
     stop = StopFlag()
     stop.listen()
     if name == "mpi":
+        need("mpi", "--backend mpi")
         if launched_rank() == 0:  # it reads what the others are to read
             from parallel_mix.store.guard import before_mpi
 
@@ -72,7 +73,6 @@ def _open(name: str, options: CommonOptions, stop: StopFlag) -> Backend:
 
 
 def _run_on_mpi(options: CommonOptions, stop: StopFlag, work: Callable[[Backend], None]) -> None:
-    need("mpi", "--backend mpi")
     try:
         from parallel_mix.backends.mpi import MpiBackend
         from parallel_mix.backends.mpi_launch import abort_on_exception, end_launcher, import_mpi

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -161,7 +160,7 @@ def test_the_shape_of_a_sum_depends_on_the_tasks_alone(backend: Backend, count: 
 
 
 def who_and_what(context: Any, task: int) -> set[tuple[int, str]]:
-    return {(task, f"{os.getpid()} {threading.get_ident()}")}
+    return {(task, str(os.getpid()))}
 
 
 def test_a_worker_is_given_its_rows_again(backend_of_workers: Backend) -> None:

@@ -101,7 +101,7 @@ def test_a_chain_given_again_leaves_out_what_is_done(tmp_path: Path) -> None:
 
 BAD = {
     "no SLURM here": (["--", "hmac", "x.csv", "-o", "y.h5"], "There is no SLURM here"),
-    "no command": ([], "words"),
+    "no command": ([], "There is no command to submit: give one after"),
     "unknown command": (["--", "hmca", "x"], "There is no command 'hmca'"),
     "a mistake in the command": (["--", "hmac", "x.csv"], "--output is missing"),
     "a wrong option in a later command": (

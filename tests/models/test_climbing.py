@@ -35,5 +35,5 @@ def test_a_last_row_far_from_all_others_is_a_cluster_by_itself(n: int, approach:
     level = result.levels[0]
     assert list(level.sizes) == [n - 1, 1]
     assert list(np.flatnonzero(level.labels == 1)) == [n - 1]
-    density = level.as_tree(result.frame)["density"][1]
+    density = np.exp(level.outward(result.frame).log_density)[1]
     assert density == pytest.approx(1 / (n * 2 * np.pi)), "one kernel's share at its own centre"

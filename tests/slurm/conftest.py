@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.slurm.cluster import Cluster, running_cluster, why_not
-
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, one of them has the cluster."""
-    for item in items:
-        if HERE in item.path.parents and {"cluster", "hosts"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("slurm"))
 
 
 @pytest.fixture(scope="session")
