@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
 
 LEVELS = ["--levels", "7"]
+LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 OTHERS = ["serial2", "mpi1", "mpi2", "mpi3", "mpi4", "dask2"]
 
 
@@ -52,6 +53,17 @@ def test_both_approaches_agree_in_labels(serial_results: dict[int, Path]) -> Non
         assert (one["hmac/labels"][()] == two["hmac/labels"][()]).all()
 
 
+@pytest.fixture(scope="module")
+def wholes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Results of some seconds, by approach; their table lies beside them."""
+    folder = tmp_path_factory.mktemp("long")
+    np.save(folder / "table.npy", blobs(5000, 6, 9))
+    results = {approach: folder / f"whole{approach}.h5" for approach in (1, 2)}
+    for approach, out in results.items():
+        assert parallel_mix("hmac", folder / "table.npy", "-o", out, "--approach", approach, *LONG).returncode == 0
+    return results
+
+
 def work_kept(checkpoint: Path) -> bool:
     """True once a checkpoint has ascents that have arrived."""
     if not checkpoint.exists():
@@ -62,11 +74,12 @@ def work_kept(checkpoint: Path) -> bool:
 
 @pytest.mark.parametrize("approach", [1, 2])
 @pytest.mark.parametrize("backend_name", ["serial1", "mpi2", "dask2"])
-def test_killed_and_resumed_it_gives_the_same_bits(tmp_path: Path, backend_name: str, approach: int) -> None:
-    table, whole, out = tmp_path / "table.npy", tmp_path / "whole.h5", tmp_path / "run.h5"
-    np.save(table, blobs(9000, 8, 9))
-    options = ["--approach", approach, "--levels", 6, "--range", "0.1,1.0", "--checkpoint-every", 0]
-    assert parallel_mix("hmac", table, "-o", whole, *options).returncode == 0
+def test_killed_and_resumed_it_gives_the_same_bits(
+    wholes: dict[int, Path], tmp_path: Path, backend_name: str, approach: int
+) -> None:
+    whole, out = wholes[approach], tmp_path / "run.h5"
+    table = whole.parent / "table.npy"
+    options = ["--approach", approach, *LONG]
     before, after = launcher(backend_name)
     words = [
         *before,

@@ -23,7 +23,7 @@ LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 @pytest.fixture(scope="module")
 def long_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "table.npy"
-    np.save(path, blobs(9000, 8, 9))
+    np.save(path, blobs(7000, 8, 9))
     return path
 
 
