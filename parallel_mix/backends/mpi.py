@@ -27,6 +27,7 @@ TAG_COMMAND, TAG_RESULT, TAG_ANSWER, TAG_ALIVE = 1, 2, 3, 4
 SILENCE = float(os.environ.get("PARALLEL_MIX_SILENCE", "30"))
 """Seconds without a word after which a rank counts as lost; it says every few seconds that it is there."""
 ALIVE_EVERY, LISTEN_EVERY = min(5.0, SILENCE / 4.0), min(0.2, SILENCE / 8.0)
+"""Seconds between two words of a rank that it is alive, and between two looks for those of others."""
 FIRST_SILENCE = 20.0 * SILENCE
 """Seconds without a word after which rank 0 counts as lost: it says nothing while it merges, reads or writes."""
 ANSWERS_WITHIN = 2.0 * SILENCE

@@ -7,8 +7,11 @@ import ctypes
 import time
 
 WITHOUT_PAUSE = 3e-4
+"""Seconds for which a rank that computes nothing looks for messages without a pause."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 0.005
+"""Seconds of the shortest and of the longest pause."""
 SHORTEST_WHILE_COMPUTING = 1e-3
+"""Seconds of the shortest pause while compute threads are at work."""
 SET_TIMER_SLACK = 29  # Linux' prctl; nanoseconds
 
 

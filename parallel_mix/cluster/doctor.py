@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MEBI = 2**20
 LARGE_MESSAGE = 4 * MEBI
+"""Bytes of the message by which bandwidth is measured."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from parallel_mix.progress import clock
 from parallel_mix.store.checkpoints import read_status, status_path
 
 SILENT = 60.0
+"""Seconds without a heartbeat after which a run counts as silent."""
 ENDING = ".progress.json"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from parallel_mix.errors import InputError, ParallelMixError
 
 PATIENCE = 60.0
+"""Seconds that SLURM's programs have to answer."""
 
 
 def call(words: Sequence[str], text: str | None = None, cwd: Path | None = None) -> str:

@@ -22,6 +22,7 @@ from parallel_mix.errors import InputError, ParallelMixError
 from parallel_mix.store.checkpoints import read_status, status_path
 
 POLL = 0.2
+"""Seconds between two looks at the launcher and the status."""
 GRACE = 10.0
 """Seconds that a launcher has to end after its run has said that it ended."""
 STOP_PATIENCE = 100.0

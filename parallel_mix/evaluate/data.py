@@ -15,6 +15,7 @@ from parallel_mix.models.core.sources import MatrixSource
 
 Ints = np.ndarray
 LEAST_SIMILARITY = 1e-3
+"""Similarities below this count as this before they are inverted."""
 CONVERSIONS = ("bound", "inverse")
 KINDS = ("distances", "similarities", "vectors")
 

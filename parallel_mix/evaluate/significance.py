@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 LEVEL = 0.05
+"""The level of significance."""
 FEW = 25
+"""Up to so many pairs of errors the test is exact, with ties too."""
 MOST_EXACT = 50
+"""Up to so many pairs without ties the test is exact."""
 LEAST = 5
 """With fewer partitions no difference can be significant."""
 

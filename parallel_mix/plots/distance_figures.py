@@ -14,9 +14,11 @@ from parallel_mix.plots.palette import COLOURS
 Array = NDArray[np.float64]
 Classes = NDArray[np.str_]
 MOST_CLASSES = 24
+"""With more classes than these none is named at the sides of a matrix."""
 UNKNOWN = "?"
 """The class that stands for rows whose class is not known."""
 BINS = 80
+"""Bins of the histogram of distances."""
 
 
 def draw_matrix(D: Array, rows: Classes | None, columns: Classes | None, own: bool, what: str, about: str) -> Any:

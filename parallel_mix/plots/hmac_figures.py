@@ -14,6 +14,7 @@ from parallel_mix.plots.palette import GREY, Styles
 
 Array = NDArray[np.float64]
 MOST_POINTS = 20_000
+"""The most points of a scatter plot; of more, so many random ones are drawn."""
 
 
 def draw_tree(result: HmacResult, styles: Styles) -> Any:

@@ -13,6 +13,7 @@ from parallel_mix.plots.palette import colour_of, marker_of
 
 Array = NDArray[np.float64]
 MOST_LISTED = 24
+"""The most groups that a legend lists."""
 MOST_DRAWN_EXACTLY = 2000
 """More points are an image within the picture, so that its file stays small."""
 

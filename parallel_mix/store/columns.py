@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from parallel_mix.store.tables import Array, Selection
 
 SHOWN = 12
+"""How many names a sentence lists."""
 LEAST_TO_COUNT = 5
 """Fewer rows may well rise by one without counting anything."""
 NO_NAME = re.compile(r"\s*|Unnamed: \d+(\.\d+)*|__index_level_\d+__")

@@ -30,6 +30,7 @@ DEADLINE = 4.0
 BYTES_OF_EACH = 4_194_304
 """How much of a dataset is read at most, but for one chunk."""
 LARGEST_CHUNK = 67_108_864
+"""The bytes of the largest chunk, or box of values, that is read on trial."""
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 
 _State = tuple[str, int, int, int, int]

@@ -22,6 +22,7 @@ from parallel_mix.store.hdf5_tables import hdf5_written_whole, opened, put_table
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table, digest, read_table
 
 FORMAT = 1
+"""The number of the format of results; files of later formats are refused."""
 Tree = dict[str, Any]
 
 

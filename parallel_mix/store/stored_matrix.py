@@ -29,7 +29,9 @@ from parallel_mix.store.tables import (
 )
 
 ENTRIES_AT_ONCE = 2**22
+"""Entries of a stripe that is surveyed by one worker."""
 BYTES_AT_ONCE = 2**19
+"""Bytes of a block that fits into a core's cache."""
 
 
 @dataclass(frozen=True)

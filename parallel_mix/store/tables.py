@@ -35,8 +35,11 @@ FORMATS = {
 HDF5_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "hdf5")
 TEXT_ENDINGS = tuple(ending for ending, kind in FORMATS.items() if kind == "csv")
 ROWS_A_CHECK = 65_536
+"""Rows that go into a digest at a time."""
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+"""The cells, in small letters, that stand for a missing value."""
 MISSING_CATEGORY = -(2.0**52)
+"""The number that stands for a missing category."""
 
 
 @dataclass

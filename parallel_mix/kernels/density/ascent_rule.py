@@ -50,6 +50,7 @@ NEAR_SADDLE = 1e-2
 NO_STEP = 1e-9
 """A step this small, in bandwidths (or a few roundings of the coordinates), is none."""
 ROUNDINGS = 8 * float(np.finfo(float).eps)
+"""How many roundings of the farthest coordinate count as no step, as a share of that coordinate."""
 
 TOLERANCE = 1e-4
 """Distance to the mode, in bandwidths, at which an ascent ends."""

@@ -27,13 +27,17 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ROWS_AT_ONCE = 256
+"""Start points of a block whose sums come from one pair of products."""
 PAIRS_AT_ONCE = 262_144
+"""Pairs of a start point and a kernel whose exponents are in memory together."""
 FEW_KERNELS = 512
+"""Among fewer kernels than these, none is left out: looking costs as much as summing."""
 EXPANSION_LIMIT = 2.0**26
 """Largest |x|^2/2 for which the expansion of |y - x|^2 keeps eight digits; beyond it differences are taken directly."""
 SINGLE_LIMIT = 2.0**12
 """Largest |x|^2/2 at which single precision keeps three or four digits of a kernel's weight."""
 SINGLE_ERROR = 0.01
+"""The largest error of an exponent in single precision, by which more kernels are kept than must be."""
 ROWS_FOR_PRODUCTS = 8
 """Second moments of few start points, at most one for so many columns, are summed without a table of products."""
 MOST_PRODUCTS = 16_777_216

@@ -17,7 +17,9 @@ MERGE_TOLERANCE = 1e-2
 """Ends closer than this, in bandwidths, are one mode."""
 
 HASH = np.int64(-7046029254386353131)
+"""An odd number whose powers make one key of the coordinates of a cell."""
 EXACT_IN_FLOAT = 2.0**53
+"""Whole numbers below this are exact in double precision."""
 
 
 def merge_ends(ends: Array, tolerance: float = MERGE_TOLERANCE) -> tuple[int, np.ndarray]:

@@ -30,6 +30,7 @@ LARGEST_EXPONENT, FAR = 700.0, 1e250
 """Exponents farther from 0 than the first of these count as the first. Where a sum is larger than the second, or
 smaller than 1 over it, the offset is changed so that the largest exponent is 0."""
 LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+"""The logarithm of 2 in two parts, whose products with small whole numbers are exact."""
 
 
 class NearKernels(NamedTuple):

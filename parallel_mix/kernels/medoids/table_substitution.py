@@ -27,6 +27,7 @@ Ints = np.ndarray
 MOST_POINTS, MOST_MEDOIDS = 1024, 32
 """Up to so many points and medoids the table is the faster way."""
 LANES = 8
+"""Numbers that the processor adds at once; rows of the table are multiples of these."""
 
 
 def fits_table(n: int, k: int) -> bool:

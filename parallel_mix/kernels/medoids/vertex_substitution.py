@@ -32,7 +32,9 @@ from parallel_mix.kernels.density.kernel_sums import Array
 
 Ints = np.ndarray
 BITS = 61
+"""The bits of the largest total distance in steps."""
 SQUARE = 64
+"""Rows and columns of the squares in which a matrix is compared with its transpose."""
 
 
 @compiled

@@ -20,7 +20,9 @@ from parallel_mix.kernels.density.kernel_sums import Array
 OPTIMAL = 1e-13
 """A reduced cost above minus this share of the largest cost is not negative, at first; at last, of its own terms."""
 ROUNDING = 1e-15
+"""Weights up to this count as carried: they are roundings."""
 TOO_LARGE = 1e300
+"""Squared distances above this have sums that are too large for a number."""
 MOST_PIVOTS = 1_000
 """Pivots, for each node, after which something is wrong: one or two are the rule."""
 

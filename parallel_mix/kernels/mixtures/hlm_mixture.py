@@ -30,6 +30,7 @@ LEAST_DISTANCES = 5
 """Components with fewer distances that are not zero have no say in how shapes are grouped."""
 SHAPES = ("common", "class", "grouped")
 FIELDS = ("sizes", "counts", "means", "spreads", "points", "zeros", "counted")
+"""The rows of the table of `ClusterSums`, which explains each."""
 
 
 @compiled

@@ -16,9 +16,13 @@ from parallel_mix.kernels.compiled import compiled
 
 Ints = np.ndarray
 LEAST = 1e-6
+"""The least parameter."""
 MOST_STEPS = 1_000
+"""The most steps of the iteration."""
 LARGEST = 1e6
+"""The sum of the parameters at which the iteration stops."""
 TOLERANCE = 1e-9
+"""The relative change of a parameter at which the iteration ends."""
 
 
 @compiled

@@ -23,11 +23,17 @@ from parallel_mix.kernels.density.kernel_sums import Array
 
 Ints = np.ndarray
 MOST_VALUES = 64
+"""With more distinct similarities than these, they are put into bins."""
 BINS = 20
+"""How many bins there are by default."""
 EXTREME = 1e-9
+"""A mean nearer to an end of Omega than this share of its range lies at that end."""
 ROUNDING = float(np.finfo(np.float64).eps)
+"""The relative error of a sum's term by rounding."""
 MOST_LAMBDA = 1e3
+"""The largest magnitude of an exponent lambda, for values from 0 to 1."""
 STEPS = 200
+"""The most steps of Newton's method."""
 
 
 def similarity_values(S: Array, bins: int | None = None) -> Array:

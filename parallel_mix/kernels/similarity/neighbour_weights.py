@@ -11,7 +11,9 @@ from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.kernel_sums import Array
 
 MOST_STEPS = 100_000
+"""The most exchanges for the weights of one row."""
 TOLERANCE = 1e-10
+"""The gap between gradients, over the largest similarity, at which exchanges end."""
 
 
 def affinities(s: Array, lowest: float) -> Array:

@@ -16,7 +16,9 @@ from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.kernel_sums import Array
 
 TOLERANCE = 1e-6
+"""The largest step of a sweep, over the largest response, at which sweeps end."""
 MOST_SWEEPS = 1_000
+"""The most sweeps over all weights."""
 
 
 @compiled

@@ -11,6 +11,7 @@ import numpy as np
 from parallel_mix.kernels.density.kernel_sums import Array
 
 ROUNDING = 1e-14
+"""An eigenvalue above minus this share of the largest entry, for each row, is not negative."""
 CHANGES = ("clip", "flip", "shift")
 
 

@@ -17,7 +17,9 @@ from parallel_mix.kernels.density.kernel_sums import Array
 
 Ints = np.ndarray
 TOLERANCE = 1e-3
+"""How far the conditions of the optimum may be from holding, as LIBSVM has it."""
 TINY = 1e-12
+"""The curvature that takes the place of one that is not positive, as LIBSVM has it."""
 STEPS_A_POINT = 200
 """The most exchanges for each point: a large C on similarities of large size would take for ever."""
 

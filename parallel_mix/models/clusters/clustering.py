@@ -256,6 +256,7 @@ def best_of_state(state: State | None) -> dict[tuple[int, int], BestStart]:
 
 
 BEST_START_FIELDS = ("loss", "restart", "medoids", "labels")
+"""The names of the fields of a `BestStart`, as a checkpoint has them."""
 
 
 def check_counts(counts: Sequence[int], n: int) -> None:

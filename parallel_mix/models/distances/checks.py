@@ -11,9 +11,13 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.metrics.classical_scaling import centred_products, unit_distances
 
 ROWS_AT_ONCE = 256
+"""Rows of the matrix that are read at a time."""
 TRIPLES = 200_000
+"""How many random triples the triangle inequality is tried on."""
 SAMPLE = 1_000
+"""The most rows of the sample: a matrix of them fits into memory."""
 ROUNDING = 1e-9
+"""Eigenvalues below this share of the largest magnitude count as 0."""
 
 
 class Matrix(Protocol):

@@ -29,7 +29,9 @@ KINDS = {
 }
 """What each metric compares."""
 NOT_KNOWN = ("", "nan", "none", "na", "n/a", "?")
+"""The texts, in small letters, that stand for a class that is not known."""
 SIMILARITY = "from similarity: "
+"""The beginning of the name of a metric that converts a matrix of similarities."""
 
 
 class Assigned:
@@ -159,9 +161,7 @@ def by_class(X: np.ndarray, y: Any, Y: np.ndarray | None) -> tuple[Array, Array 
 
 def is_known(y: Any) -> np.ndarray:
     """Which rows have a known class: one that is not empty, NaN, None or a question mark."""
-    return np.array(
-        [str(value).strip().lower() not in ("", "nan", "none", "na", "n/a", "?") for value in y], dtype=bool
-    )
+    return np.array([str(value).strip().lower() not in NOT_KNOWN for value in y], dtype=bool)
 
 
 def class_names(y: Any) -> np.ndarray:

@@ -41,6 +41,7 @@ from parallel_mix.models.hlm.model import (
 
 Ints = np.ndarray
 NO_CLUSTERS = np.empty((2 + len(FIELDS), 0))
+"""The table of clusterings of a class that has none."""
 
 
 @dataclass(frozen=True)

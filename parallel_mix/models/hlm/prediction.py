@@ -14,6 +14,7 @@ from parallel_mix.models.core.tasks import MapOfRows
 from parallel_mix.models.hlm.model import HlmModel
 
 ROWS = 512
+"""Rows of a block."""
 
 
 class Rows(Protocol):

@@ -26,6 +26,7 @@ from parallel_mix.models.similarity.classifiers import COUNT, Ints, Limits, Pair
 
 ESTIMATES = ("exponential", "marginal", "joint", "bayesian")
 ENTRIES = 2**22
+"""The most numbers in the pmfs of the rows of a block."""
 FALLBACKS = ("centroid", "knn")
 
 
