@@ -27,6 +27,30 @@ NOT_STARTED = "listener thread failed to start"
 """What mpirun of Open MPI 5.0 says once in a thousand times, before any rank runs: it is called again then."""
 UNDER_MPI = "OMPI_COMM_WORLD_SIZE" in os.environ
 
+FIRST = ("slurm", "jobs", "families", "mpi")
+"""Rooms whose tests take longest: they begin first where tests run in two processes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first."""
+    rooms = [item.path.parent.name for item in items]
+    order = sorted(range(len(items)), key=lambda k: FIRST.index(rooms[k]) if rooms[k] in FIRST else len(FIRST))
+    items[:] = [items[k] for k in order]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out tests of the long rooms by files, whose fixtures are dear, and those of SLURM to one process."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByRoom(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            room = Path(nodeid.partition("::")[0]).parent.name
+            return room if room == "slurm" else nodeid.partition("::")[0] if room in FIRST else nodeid
+
+    return ByRoom(config, log)
+
+
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

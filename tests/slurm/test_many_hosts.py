@@ -15,9 +15,6 @@ import pytest
 from tests.conftest import AS_ROOT, BIN, assert_same_result, blobs, parallel_mix
 from tests.slurm.hosts import Hosts
 
-pytestmark = pytest.mark.xdist_group("slurm")
-"""Where tests run in several processes, one of them has the cluster and the hosts."""
-
 NAMES = ["h1", "h2", "h3", "h4"]
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 

@@ -11,9 +11,6 @@ import pytest
 from tests.conftest import BIN, ROOT, assert_same_result, blobs, parallel_mix
 from tests.slurm.cluster import Cluster
 
-pytestmark = pytest.mark.xdist_group("slurm")
-"""Where tests run in several processes, one of them has the cluster and the hosts."""
-
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 MINKOWSKI = ["--metric", "minkowski", "--p", "3", "--checkpoint-every", "0"]
 
