@@ -176,7 +176,7 @@ FAMILIES: dict[str, Family] = {
             estimators=dict.fromkeys(("HLMClassifier", "KernelHLMClassifier"), "parallel_mix.models.hlm.estimators"),
             classifiers="parallel_mix.models.hlm.methods",
             example="hlm fit {distances} -o {output} --labels y --select 1..3 --folds 4",
-            longer="--restarts 30000",
+            longer="--restarts 200000",
             prediction="predict {result} {distances} -o {output} --labels y",
         ),
         Family(
