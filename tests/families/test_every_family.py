@@ -259,9 +259,9 @@ def test_a_damaged_result_is_a_sentence(
 BAD_INPUTS = {
     "missing": (None, "does not exist"),
     "empty": ("", "is empty"),
-    "text among numbers": ("a,b\n1,2\n3,x7\n", "is 'x7', which is no number"),
-    "NaN": ("a,b\n1,2\n3,nan\n", "NaN or infinite"),
-    "ragged": ("1,2\n3,4,5\n", "3 values, 2 were expected"),
+    "text among numbers": ("a,b,y\n1,2,0\n3,x7,1\n", "is 'x7', which is no number"),
+    "NaN": ("a,b,y\n1,2,0\n3,nan,1\n", "NaN or infinite"),
+    "ragged": ("a,b,y\n1,2,0\n3,4,1,9\n", "4 values, 3 were expected"),
 }
 
 
@@ -277,7 +277,7 @@ def test_a_bad_input_is_a_sentence_and_nothing_is_written(family: Family, tmp_pa
     assert done.returncode == 2, done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("parallel-mix: "), done.stderr
-    assert sentence in last or "has no column 'y'" in last
+    assert sentence in last
     assert "Traceback" not in done.stderr
     assert {path.name for path in tmp_path.iterdir()} <= {"bad.csv"}
 
