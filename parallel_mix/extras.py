@@ -11,6 +11,7 @@ from parallel_mix.errors import InputError
 MODULES = {
     "dask": ("dask", "distributed", "cryptography"),
     "dask-jobqueue": ("dask_jobqueue",),
+    "field": ("finufft",),
     "mpi": ("mpi4py",),
     "parquet": ("pyarrow",),
     "plots": ("matplotlib",),

@@ -86,6 +86,7 @@ def read_clustering(path: Path) -> HmacResult:
 def result_of(tree: Tree) -> HmacResult:
     """The result from its group."""
     settings = json.loads(tree["@settings"])
+    settings.setdefault("density", "exact")  # of files from before there were others
     settings["range"] = tuple(settings["range"])
     settings["bandwidths"] = tuple(settings["bandwidths"]) if settings["bandwidths"] else None
     frame = Frame(tree["centre"], tree["scale"], float(tree["@spread"]))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.kernel_sums import Array
 
 
@@ -29,3 +32,35 @@ def groups_of_nearby(points: Array, most: int) -> list[np.ndarray]:
             low[:half] = True
         stack += [group[~low], group[low]]
     return groups
+
+
+MOST_CELLS = 4_194_304
+"""Cells that points are sorted into, at most."""
+
+
+def order_by_cell(points: Array, side: float) -> np.ndarray:
+    """The numbers of the points, those of one cell of this side (or a larger one) together, in their order."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    while np.prod(np.floor((high - low) / side) + 1.0) > MOST_CELLS:
+        side *= 2.0
+    counts = np.floor((high - low) / side).astype(np.int64) + 1
+    cells = np.zeros(len(points), dtype=np.int64)
+    for k in range(points.shape[1]):
+        cells *= counts[k]
+        cells += np.floor((points[:, k] - low[k]) / side).astype(np.int64)
+    return sorted_by_count(cells, int(np.prod(counts)))
+
+
+@compiled
+def sorted_by_count(keys: Any, count: int) -> Any:
+    """The numbers of the keys 0..count - 1, sorted by key; those of equal keys in their order."""
+    starts = np.zeros(count + 1, np.int64)
+    for key in keys:
+        starts[key + 1] += 1
+    for k in range(count):
+        starts[k + 1] += starts[k]
+    order = np.empty(len(keys), np.int64)
+    for i in range(len(keys)):
+        order[starts[keys[i]]] = i
+        starts[keys[i]] += 1
+    return order

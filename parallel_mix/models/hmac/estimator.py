@@ -38,6 +38,9 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         from all points, and levels are independent.
     approach : {1, 2}
         1: every step of all ascents in parallel. 2: every ascent in parallel.
+    density : {"auto", "exact", "field"}
+        "exact": sums over all rows. "field": values on a grid, for one to three columns: much faster for many rows.
+        By default a field for 10,000 rows or more, where it can be.
     backend : Backend, optional
         Where to run; by default on all cores of this machine.
     run : Run, optional
@@ -63,6 +66,7 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         standardize: bool = False,
         nested: bool = True,
         approach: int = 2,
+        density: str = "auto",
         backend: Backend | None = None,
         run: Run | None = None,
     ) -> None:
@@ -72,6 +76,7 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.standardize = standardize
         self.nested = nested
         self.approach = approach
+        self.density = density
         self.backend = backend
         self.run = run
 
@@ -83,7 +88,9 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("The weights are all zero.")
         bandwidths = None if self.bandwidths is None else tuple(float(b) for b in self.bandwidths)
         low, high = self.range
-        settings = HmacSettings(bandwidths, self.levels, (low, high), self.standardize, self.nested, self.approach)
+        settings = HmacSettings(
+            bandwidths, self.levels, (low, high), self.standardize, self.nested, self.approach, self.density
+        )
         self._source = HeldRows(X.copy(), weight)
         self.result_: HmacResult = self._on_backend(lambda b: fit_hmac(self._source, settings, b, self.run))
         result = self.result_

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.kernels.density.ascents import Ascents
+from parallel_mix.kernels.density.ascents import MAX_ITERATIONS, Ascents
+from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH
 from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.density.locality import order_by_cell
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import merge_ends
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource, blocks_of_rows
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
+from parallel_mix.models.hmac.field_climbing import (
+    Density,
+    MapOfClimbs,
+    blocks_of,
+    chosen_density,
+    climb_rows,
+    climb_starts,
+)
 from parallel_mix.models.hmac.forecast import Forecast, expected_work
 from parallel_mix.models.hmac.mode_tree import Level, canonical_order, most_persistent, plateaus
 from parallel_mix.models.hmac.points import Frame, PointsRecipe, measure_frame
@@ -31,7 +43,25 @@ def fit_hmac(
 ) -> HmacResult:
     """Cluster the rows of `source` at every bandwidth; `frame` is theirs, where it has been measured already."""
     frame = frame or measure_frame(source, settings.standardize)
+    settings = decided(source, settings, frame)
     return _Fit(source, settings, backend, run or QuietRun(), frame).result()
+
+
+def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> HmacSettings:
+    """The settings, once it is decided where the density comes from."""
+    rows, d = source.shape
+    if settings.density == "exact" or (settings.density == "auto" and d not in NODES_A_BANDWIDTH):
+        return replace(settings, density="exact")
+    smallest = float(settings.ladder(frame.spread)[0])
+    extent = extent_of(source, frame)
+    return replace(settings, density=chosen_density(settings.density, settings.approach, rows, extent, smallest))
+
+
+def extent_of(source: RowSource, frame: Frame) -> Array:
+    """The range of each column in the coordinates of the analysis, whose origin is its middle."""
+    blocks = [np.abs(frame.inward(rows)).max(axis=0) for rows in blocks_of_rows(source)]
+    extent: Array = 2.0 * np.max(blocks, axis=0)
+    return extent
 
 
 class _Fit:
@@ -51,12 +81,18 @@ class _Fit:
         self.streams: Streams | None = None
         self.works: list[float] = []  # of the finished levels
         self.forecast: Forecast | None = None
+        self.density: Density | None = None
+        self.climbs: MapOfClimbs | None = None
+        self.kept_climbs: State | None = None  # of the level that an earlier attempt was at
 
     def result(self) -> HmacResult:
         """Climb all levels that an earlier attempt has not finished, and put the result together."""
         warm_up()
         self._restore()
         self.backend.share(PointsRecipe(self.source, self.frame))
+        if self.settings.density == "field" and len(self.levels) < len(self.bandwidths):
+            extent = extent_of(self.source, self.frame)
+            self.density = Density.of(self.backend, self.n, extent, float(self.bandwidths[0]))
         try:
             while len(self.levels) < len(self.bandwidths):
                 self._climb_level()
@@ -71,17 +107,44 @@ class _Fit:
 
     def _climb_level(self) -> None:
         sigma = float(self.bandwidths[len(self.levels)])
+        if self.density is not None:
+            self._climb_on_field(sigma, self.density)
+            return
         if self.ascents is None:
             starts, log_density = self._starts()
             self.ascents = Ascents.begin(starts / sigma, log_density, stepwise=self.settings.approach == 1)
         for _ in self._climb(sigma):
             self.run.report(self._how_far)
             self.run.offer(self._state)
-        self._finish_level(sigma)
+        ascents = self.ascents
+        self.works.append(float(ascents.work.sum()))
+        ends = (ascents.points, ascents.log_density, ascents.iterations)
+        self._finish_level(sigma, *ends, np.arange(len(ascents.points)), ascents.unsure)
+
+    def _climb_on_field(self, sigma: float, density: Density) -> None:
+        starts, log_density = self._starts()
+        order = order_by_cell(starts, sigma if self._goes_on else density.smallest)
+        blocks: list[Any] = blocks_of(len(starts))
+        if self._goes_on:
+            kernel, tasks = climb_starts, [(starts[order[a:b]], log_density[order[a:b]]) for a, b in blocks]
+        else:
+            kernel, tasks = climb_rows, blocks
+        self.climbs = MapOfClimbs(tasks, self.kept_climbs, self._state, self._how_far)
+        self.climbs.work_off(self.backend, self.run, partial(kernel, sigma=sigma, density=density))
+        ends = self.climbs.ends()
+        member, unsure = np.empty(len(starts), dtype=np.int64), np.empty(len(starts), dtype=bool)
+        member[order], unsure[order] = ends["member"], ends["unsure"]
+        self.climbs = self.kept_climbs = None
+        self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], member, unsure)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the present level begins at the modes of the one before."""
+        return self.settings.nested and bool(self.levels)
 
     def _starts(self) -> tuple[Array, Array]:
         """Where the ascents of the present level begin, with a lower bound or guess of log f there."""
-        if self.settings.nested and self.levels:
+        if self._goes_on:
             return self.levels[-1].modes, self.levels[-1].log_density
         X = self._rows()
         if self.weight is None:
@@ -101,35 +164,35 @@ class _Fit:
             self.streams = Streams.cut(np.flatnonzero(self.ascents.moving), self.ascents.points, self.n)
         return climb_by_blocks(self.backend, self.n, sigma, self.ascents, self.streams)
 
-    def _finish_level(self, sigma: float) -> None:
-        ascents = self.ascents
-        assert ascents is not None  # noqa: S101
-        k, member = merge_ends(ascents.points)
-        nested = self.settings.nested and bool(self.levels)
-        labels = member[self.levels[-1].labels] if nested else member
-        best = _highest_ends(member, ascents.log_density)
-        sizes, order = canonical_order(labels, self.weight, ascents.log_density[best])
+    def _finish_level(
+        self, sigma: float, ends: Array, log_density: Array, iterations: np.ndarray, end: np.ndarray, unsure: np.ndarray
+    ) -> None:
+        """Make a level of the ends of its ascents, and for each ascent its `end` and whether it is `unsure`."""
+        k, member = merge_ends(ends)
+        nested = self._goes_on
+        labels = member[end][self.levels[-1].labels] if nested else member[end]
+        best = _highest_ends(member, log_density)
+        sizes, order = canonical_order(labels, self.weight, log_density[best])
         rank = np.empty(k, dtype=np.int32)
         rank[order] = np.arange(k)
         longest = np.zeros(k, dtype=np.int32)
-        np.maximum.at(longest, member, ascents.iterations)
+        np.maximum.at(longest, member, iterations)
         level = Level(
             bandwidth=sigma,
-            modes=ascents.points[best[order]] * sigma,
-            log_density=ascents.log_density[best[order]],
+            modes=ends[best[order]] * sigma,
+            log_density=log_density[best[order]],
             labels=rank[labels],
             sizes=sizes[order].astype(np.int64),
             iterations=longest[order],
-            capped=int(ascents.capped.sum()),
-            boundary=np.flatnonzero(ascents.unsure[self.levels[-1].labels] if nested else ascents.unsure),
+            capped=int((iterations >= MAX_ITERATIONS).sum()),
+            boundary=np.flatnonzero(unsure[self.levels[-1].labels] if nested else unsure),
             parent=np.full(k, -1, dtype=np.int32),
         )
         if nested:
-            self.levels[-1].parent = rank[member]
+            self.levels[-1].parent = rank[member[end]]
         if self.levels:
             level.unchanged = bool(np.array_equal(level.labels, self.levels[-1].labels))
         self.levels.append(level)
-        self.works.append(float(ascents.work.sum()))
         self.ascents = self.streams = None
         self.run.offer(self._state)
 
@@ -146,6 +209,8 @@ class _Fit:
         total = len(self.bandwidths)
         level = min(len(self.levels), total - 1)
         now = len(self.ascents.points) if self.ascents else 0
+        if self.density is not None:
+            return self._how_far_on_field(level)
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
         if self.forecast is None:
             block = self.n if self.settings.approach == 1 else most_in_a_block(self.n)
@@ -157,9 +222,18 @@ class _Fit:
         done = sum(self.works) + (float(self.ascents.work.sum()) if self.ascents else 0.0)
         return done, max(self.forecast.total(starts, works, self.n, self.settings.nested), done), text
 
+    def _how_far_on_field(self, level: int) -> HowFar:
+        """Ascents that have arrived, of those of all levels: each to come is thought to have as many as the present."""
+        starts, total = self._starts_so_far(), len(self.bandwidths)
+        now = starts[level] if level < len(starts) else len(self.levels[-1].modes)
+        done = float(sum(starts[:level]) + (self.climbs.share_done * now if self.climbs else 0.0))
+        ahead = sum(starts[:level]) + now * (1 if self.settings.nested and not level else total - level)
+        text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
+        return done, max(float(ahead), done), text
+
     def _starts_so_far(self) -> list[int]:
         """How many ascents the finished levels had, and the present one has."""
-        levels = len(self.levels) + (self.ascents is not None)
+        levels = len(self.levels) + (self.ascents is not None or self.climbs is not None)
         if not self.settings.nested:
             return [self.n] * levels
         return [self.n, *[len(level.modes) for level in self.levels]][:levels]
@@ -167,6 +241,8 @@ class _Fit:
     def _done(self) -> int:
         """How many ascents have arrived, of all levels."""
         before = self._starts_so_far()[: len(self.levels)]
+        if self.climbs is not None:
+            return sum(before) + self.climbs.arrived
         return sum(before) + (int((~self.ascents.moving).sum()) if self.ascents else 0)
 
     def _state(self) -> State:
@@ -177,6 +253,8 @@ class _Fit:
             state |= self.ascents.state()
         if self.streams is not None:
             state |= self.streams.state()
+        if self.climbs is not None:
+            state |= {"tasks": self.climbs.done, **self.climbs.arrays()}
         return state
 
     def _restore(self) -> None:
@@ -191,6 +269,7 @@ class _Fit:
         if "ascents/points" in state:
             self.ascents = Ascents.from_state(state)
         self.streams = Streams.from_state(state)
+        self.kept_climbs = state if "tasks" in state else None
 
 
 def _highest_ends(member: np.ndarray, log_density: Array) -> np.ndarray:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,9 +87,26 @@ class Points:
         self._rows: dict[tuple[int, int], Array] = {}
         self._kernels: dict[tuple[int, int], ScaledKernels] = {}
         self._sigma = 0.0
+        self._making = threading.RLock()
+        self._kept: dict[str, tuple[Any, Any]] = {}
         w = source.weights()
         with np.errstate(divide="ignore"):
             self.log_weights = np.full(self.shape[0], -np.log(self.shape[0])) if w is None else np.log(w / w.sum())
+
+    def all_rows(self) -> Array:
+        """All rows in the coordinates of the analysis."""
+        rows = (0, self.shape[0])
+        with self._lock:
+            if rows not in self._rows:
+                self._rows[rows] = self._frame.inward(self._source.rows(*rows))
+            return self._rows[rows]
+
+    def kept(self, name: Any, make: Callable[[], Any]) -> Any:
+        """What `make` makes of the points, made once: the last thing of each name (the first part of `name`)."""
+        with self._making:
+            if self._kept.get(name[0], (None, None))[0] != name:
+                self._kept[name[0]] = (name, make())
+            return self._kept[name[0]][1]
 
     def kernels(self, sigma: float, start: int = 0, stop: int | None = None) -> ScaledKernels:
         """Kernels of rows start..stop (all by default) with bandwidth sigma; the last bandwidth's are kept."""

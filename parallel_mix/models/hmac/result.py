@@ -13,6 +13,9 @@ from parallel_mix.models.hmac.mode_tree import Level
 from parallel_mix.models.hmac.points import Frame
 from parallel_mix.progress import plural
 
+DENSITIES = ("auto", "exact", "field")
+"""The ways to sum a density; of `auto` a fit makes one of the others."""
+
 
 @dataclass(frozen=True)
 class HmacSettings:
@@ -24,6 +27,7 @@ class HmacSettings:
     standardize: bool = False
     nested: bool = True
     approach: int = 2
+    density: str = "auto"
 
     @classmethod
     def asked(
@@ -34,6 +38,7 @@ class HmacSettings:
         standardize: bool,
         nested: bool,
         approach: int,
+        density: str,
     ) -> Self:
         """Settings from the options of a user; an option that was not given is None."""
         if bandwidths is not None and (levels is not None or between is not None):
@@ -43,11 +48,13 @@ class HmacSettings:
         low, high = between or cls.range
         if (levels or cls.levels) > 1 and not low < high:
             raise InputError(f"The range takes the lowest first, not {low:g},{high:g}.")
-        return cls(bandwidths, levels or cls.levels, (low, high), standardize, nested, approach)
+        return cls(bandwidths, levels or cls.levels, (low, high), standardize, nested, approach, density)
 
     def __post_init__(self) -> None:
         if self.approach not in (1, 2):
             raise InputError(f"There are approaches 1 and 2, not {self.approach!r}.")
+        if self.density not in DENSITIES:
+            raise InputError(f"The density is one of {', '.join(DENSITIES)}, not {self.density!r}.")
 
     def ladder(self, spread: float) -> Array:
         """The bandwidths, as lengths of the analysis: those given, or `levels` of equal steps over `range` * spread."""
@@ -110,12 +117,20 @@ class HmacResult:
             f"{scores[shown]:.3f} at level {shown}; best {scores[best]:.3f} at level {best}"
         )
 
+    @property
+    def density(self) -> str:
+        """How the density was summed, in words."""
+        return "density from a field" if self.settings.density == "field" else "density by exact sums"
+
     def summary(self) -> list[str]:
         """Lines for a person: rows and columns, a line for each level, and the level that is shown by default."""
         n, d = len(self.levels[0].labels), self.levels[0].modes.shape[1]
         kind = "nested" if self.settings.nested else "flat"
         levels = plural(len(self.levels), f"{kind} level")
-        lines = [f"{n:,} rows, {plural(d, 'column')}; {levels} by approach {self.settings.approach}", ""]
+        lines = [
+            f"{n:,} rows, {plural(d, 'column')}; {levels} by approach {self.settings.approach}; {self.density}",
+            "",
+        ]
         lines.append("level   bandwidth  clusters  of more than one row  largest  longest ascent, steps  remarks")
         several = self.several
         stable = {level: (first, last) for first, last, count in self.plateaus for level in range(first, last + 1)}
