@@ -94,15 +94,15 @@ def parallel_mix(
 
 def children(pid: int) -> list[int]:
     """The processes that a process has started, by their ids."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except (OSError, IndexError):
                 continue
-    return found
+    return pids
 
 
 def kill_with_children(process: subprocess.Popen[Any]) -> None:
@@ -118,20 +118,20 @@ def kill_with_children(process: subprocess.Popen[Any]) -> None:
 
 def contents(path: Path, without: tuple[str, ...] = ("run",)) -> dict[str, np.ndarray]:
     """Every dataset and attribute of a result but its run record."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
 
     def visit(name: str, item: object) -> None:
         if name != "/" and name.split("/")[0] in without:
             return
         for key, value in item.attrs.items():  # type: ignore[attr-defined]
-            found[f"{name}@{key}"] = np.asarray(value)
+            arrays[f"{name}@{key}"] = np.asarray(value)
         if isinstance(item, h5py.Dataset):
-            found[name] = np.asarray(item[()])
+            arrays[name] = np.asarray(item[()])
 
     with h5py.File(path, "r") as file:
         visit("/", file)
         file.visititems(visit)
-    return found
+    return arrays
 
 
 def assert_same_result(one: Path, other: Path, without: tuple[str, ...] = ("run",)) -> None:

@@ -84,16 +84,16 @@ def core_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = next((folder / "venv").glob("lib/python*/site-packages"))
     wanted, known = ["parallel-mix"], set()
     while wanted:
-        found = distribution(wanted.pop())
-        known.add(found.name)
+        package = distribution(wanted.pop())
+        known.add(package.name)
         wanted += [
             name
-            for line in found.requires or []
+            for line in package.requires or []
             if "extra ==" not in line and (name := re.split(r"[^A-Za-z0-9_.-]", line)[0]) not in known
         ]
-        for top in {path.parts[0] for path in found.files or [] if path.parts[0] not in ("..", "__pycache__")}:
+        for top in {path.parts[0] for path in package.files or [] if path.parts[0] not in ("..", "__pycache__")}:
             if not (site / top).exists() and not top.startswith(("parallel_mix", "__editable__")):
-                (site / top).symlink_to(Path(str(found.locate_file(top))).resolve())
+                (site / top).symlink_to(Path(str(package.locate_file(top))).resolve())
     return python
 
 
@@ -125,14 +125,14 @@ def test_what_an_installation_lacks_is_a_sentence_with_its_install_line(
 
 def readme_commands() -> list[str]:
     """The README's commands that need nothing but what the repository brings."""
-    found = []
+    commands = []
     for block in re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
         for line in block.splitlines():
             command = line.split("   #")[0].strip()
             ours = re.search(r"\b(run|D|C|Cy|NewD|R|RX)\.h5", command)
             if ours and not any(word in command for word in ("sbatch", "tcp:", " submit ")):
-                found.append(command)
-    return found
+                commands.append(command)
+    return commands
 
 
 def test_the_readmes_commands_do_what_they_say(tmp_path: Path) -> None:
@@ -173,7 +173,8 @@ def test_the_command_line_does_not_load_scikit_learn(table: Path, tmp_path: Path
     code = "import sys; from parallel_mix.cli import _dispatch; _dispatch(sys.argv[1:])"
     code += "; assert 'sklearn' not in sys.modules"
     words = ["hmac", str(table), "-o", str(tmp_path / "o.h5"), "--quiet"]
-    subprocess.run([sys.executable, "-c", code, *words], check=True)
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("words", [["nothing"], ["hmac"], ["hmac", "a", "b"], ["hmac", "x.csv"]])

@@ -111,9 +111,9 @@ def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
     for where in ("one", "two"):
         done = parallel_mix("plot", tmp_path / "C.h5", "-o", tmp_path / where, "--format", "png")
         assert done.returncode == 0, done.stderr
-    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert set(found) == {"losses.png", "map-003-clusters.png", "map-005-clusters.png"}
-    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert set(pictures) == {"losses.png", "map-003-clusters.png", "map-005-clusters.png"}
+    assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
 
 
 LONG = ["--clusters", "60,30", "--restarts", "150"]
@@ -225,7 +225,7 @@ def test_a_damaged_chunk_is_a_sentence(large: Path, tmp_path: Path, backend: str
 
 
 @pytest.mark.parametrize(
-    "there, backend, method, found",
+    "there, backend, method, in_shards",
     [
         (1e9, "mpi", "vsh", False),
         (6e6, "mpi", "vsh", False),
@@ -235,7 +235,7 @@ def test_a_damaged_chunk_is_a_sentence(large: Path, tmp_path: Path, backend: str
     ],
 )
 def test_the_workers_of_a_host_share_a_plain_matrix(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, there: float, backend: str, method: str, found: bool | None
+    folder: Path, monkeypatch: pytest.MonkeyPatch, there: float, backend: str, method: str, in_shards: bool | None
 ) -> None:
     monkeypatch.setattr(clusters_job, "available_memory", lambda: there)
     monkeypatch.setattr(clusters_job, "available_cores", lambda: 2)
@@ -243,11 +243,11 @@ def test_the_workers_of_a_host_share_a_plain_matrix(
     job.options = SimpleNamespace(method=method, clusters=[3], shard=False, symmetrize=False)
     job.job = SimpleNamespace(backend=SimpleNamespace(size=2, shares_memory=False, limits_memory=backend == "dask"))  # type: ignore[assignment]
     job.groups, job.table = None, read_table(folder / "D.h5", Selection("distances", kind="matrix"))
-    if found is None:
+    if in_shards is None:
         with pytest.raises(InputError, match="use fewer workers, or vsh"):
             job.in_shards()
     else:
-        assert job.in_shards() == found
+        assert job.in_shards() == in_shards
 
 
 @pytest.mark.parametrize("change", ["weights", "classes", "shard"])

@@ -167,10 +167,10 @@ def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
     for where in ("one", "two"):
         done = parallel_mix("plot", tmp_path / "R.h5", "-o", tmp_path / where, "--format", "png")
         assert done.returncode == 0, done.stderr
-    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     confusions = {f"confusion-{name}.png" for name in ("knn", "hlm-kernel", "svm-features-rbf")}
-    assert set(found) == {"errors.png", "settings.png", "times.png", "efficiency.png"} | confusions
-    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    assert set(pictures) == {"errors.png", "settings.png", "times.png", "efficiency.png"} | confusions
+    assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
 
 
 def test_a_papers_table_again(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ def test_pictures_are_the_same_each_time(kind: str, folder: Path, tmp_path: Path
     for where in ("one", "two"):
         done = parallel_mix("plot", tmp_path / "D.h5", "-o", tmp_path / where)
         assert done.returncode == 0, done.stderr
-    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert set(found) == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
-    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert set(pictures) == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
+    assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
 
 
 def test_what_has_no_levels_takes_no_level(folder: Path, tmp_path: Path) -> None:

@@ -209,9 +209,9 @@ def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
     for where in ("one", "two"):
         done = parallel_mix("plot", tmp_path / "m.h5", "-o", tmp_path / where, "--format", "png")
         assert done.returncode == 0, done.stderr
-    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert set(found) == {"selection.png", "calibration.png", "map.png"}
-    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert set(pictures) == {"selection.png", "calibration.png", "map.png"}
+    assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
 
 
 def test_an_update_stopped_and_gone_on_with(tmp_path: Path) -> None:

@@ -266,9 +266,9 @@ def test_a_matrix_is_told_apart_from_a_changed_one(distances: Path, tmp_path: Pa
         with pytest.raises(InputError, match=r"is damaged|was changed"):
             copy = changed(distances, int(place), tmp_path / f"{number}.h5")
             with opened(copy):
-                found = Checksums.of(copy)
-                assert found is not None
-                found.compare_all()
+                sums_of_copy = Checksums.of(copy)
+                assert sums_of_copy is not None
+                sums_of_copy.compare_all()
         copy.unlink()
 
 
@@ -301,11 +301,11 @@ def test_a_mapped_file_that_is_cut_reads_as_zeros_and_ends_nobody(tmp_path: Path
     numbers = mapped(path, np.dtype(float), 80, (99_990,), "c")
     numbers[5] = -1.0
     os.truncate(path, 20_000)
-    found = []
-    thread = threading.Thread(target=lambda: found.append(float(numbers.sum())))
+    totals = []
+    thread = threading.Thread(target=lambda: totals.append(float(numbers.sum())))
     thread.start()
     thread.join()
-    assert found[0] < numbers[:4096].size ** 2
+    assert totals[0] < numbers[:4096].size ** 2
     assert list(numbers[[0, 5, 5000, -1]]) == [10.0, -1.0, 0.0, 0.0]
 
 
