@@ -27,15 +27,18 @@ NOT_STARTED = "listener thread failed to start"
 """What mpirun of Open MPI 5.0 says once in a thousand times, before any rank runs: it is called again then."""
 UNDER_MPI = "OMPI_COMM_WORLD_SIZE" in os.environ
 
-FIRST = ("slurm", "jobs", "families", "mpi")
-"""Rooms whose tests take longest: they begin first where tests run in two processes."""
+FIRST = ("slurm", "test_package.py", "jobs", "families", "mpi")
+"""Rooms and files whose tests take longest: they begin first where tests run in several processes."""
+
+
+def place_in_order(file: Path) -> int:
+    """The number in `FIRST` of a file of tests, or of its room."""
+    return next((k for k, name in enumerate(FIRST) if name in (file.parent.name, file.name)), len(FIRST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first."""
-    rooms = [item.path.parent.name for item in items]
-    order = sorted(range(len(items)), key=lambda k: FIRST.index(rooms[k]) if rooms[k] in FIRST else len(FIRST))
-    items[:] = [items[k] for k in order]
+    items.sort(key=lambda item: place_in_order(item.path))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -45,8 +48,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByRoom(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            room = Path(nodeid.partition("::")[0]).parent.name
-            return room if room == "slurm" else nodeid.partition("::")[0] if room in FIRST else nodeid
+            file = Path(nodeid.partition("::")[0])
+            if file.parent.name == "slurm":
+                return "slurm"
+            return str(file) if place_in_order(file) < len(FIRST) else nodeid
 
     return ByRoom(config, log)
 

@@ -105,15 +105,13 @@ def test_what_is_in_a_result(folder: Path, tmp_path: Path) -> None:
             assert all(classes[label] == f"class {k % 3}" for k, label in enumerate(group["labels"][:]))
 
 
-def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
+def test_the_pictures_of_a_result(folder: Path, tmp_path: Path) -> None:
     words = ["cluster", folder / "D.h5", "-o", tmp_path / "C.h5", "--clusters", "3,5", "--restarts", "2"]
     assert parallel_mix(*words).returncode == 0
-    for where in ("one", "two"):
-        done = parallel_mix("plot", tmp_path / "C.h5", "-o", tmp_path / where, "--format", "png")
-        assert done.returncode == 0, done.stderr
-    pictures = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert set(pictures) == {"losses.png", "map-003-clusters.png", "map-005-clusters.png"}
-    assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    done = parallel_mix("plot", tmp_path / "C.h5", "-o", tmp_path / "figures", "--format", "png")
+    assert done.returncode == 0, done.stderr
+    pictures = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert pictures == {"losses.png", "map-003-clusters.png", "map-005-clusters.png"}
 
 
 LONG = ["--clusters", "60,30", "--restarts", "150"]
