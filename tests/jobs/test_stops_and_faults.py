@@ -15,7 +15,9 @@ import h5py
 import numpy as np
 import pytest
 
+from parallel_mix.errors import ParallelMixError
 from tests.conftest import BIN, assert_same_result, blobs, children, environment, launcher, parallel_mix
+from tests.processes import dask_address
 
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 
@@ -321,6 +323,27 @@ def test_a_heartbeat_goes_on_while_a_task_lasts(tmp_path: Path) -> None:
         backend.share(Constant(0))
         list(backend.map(slow_double, [0.3]))
     assert json.loads(run.status.read_text())["heartbeat"] > first
+
+
+def test_whatever_is_asked_of_a_dask_scheduler_that_is_gone_is_a_sentence() -> None:
+    from distributed import Client
+
+    from parallel_mix.backends.dask import DaskBackend
+    from tests.backends.test_contract import Constant, slow_double
+
+    client = Client(dask_address())
+    with DaskBackend(client=client) as backend:
+        backend.share(Constant(0))
+        backend._begin(slow_double)
+        client.close()
+        actions = (
+            lambda: backend._submit(0, 1),
+            lambda: backend.share(Constant(1)),
+            lambda: backend._begin(slow_double),
+        )
+        for action in actions:
+            with pytest.raises(ParallelMixError, match="scheduler is gone"):
+                action()
 
 
 def test_a_dask_scheduler_that_goes_ends_the_run_in_words(long_table: Path, whole: Path, tmp_path: Path) -> None:
