@@ -87,8 +87,8 @@ def parallel_mix(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line program to its end; `more` are variables of its environment."""
     before, after = launcher(backend)
-    if not before and not more:
-        return run_forked([*map(str, words), *after], environment(), timeout)
+    if not before and more.keys() <= {"PYTHONPATH"}:
+        return run_forked([*map(str, words), *after], environment(**more), timeout)
     command = [*before, str(BIN / "parallel-mix"), *map(str, words), *after]
     for _ in range(3):
         done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=timeout)
