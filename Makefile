@@ -33,7 +33,7 @@ demo: install
 	$(BIN)/parallel-mix plot demo/ships.h5 -o demo/figures
 
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 test-cluster: install
 	$(BIN)/python -m pytest tests/slurm

@@ -95,9 +95,9 @@ def ranks(folder: Path) -> None:
     with h5py.File(folder / "D.h5", "w") as file:
         file["distances"] = cdist(X, X).astype(np.float32)
     words = ["cluster", folder / "D.h5", "--clusters", "100"]
-    found = {count: min(seconds(words, count, folder / "C.h5") for _ in range(2)) for count in ("1", "2")}
+    shortest = {count: min(seconds(words, count, folder / "C.h5") for _ in range(2)) for count in ("1", "2")}
     print("| ranks | s | 2 against 1 |\n|---|---|---|")
-    print(f"| 1 | {found['1']:.2f} | |\n| 2 | {found['2']:.2f} | {found['1'] / found['2']:.2f} |")
+    print(f"| 1 | {shortest['1']:.2f} | |\n| 2 | {shortest['2']:.2f} | {shortest['1'] / shortest['2']:.2f} |")
 
 
 def hlm(folder: Path) -> None:
@@ -108,9 +108,9 @@ def hlm(folder: Path) -> None:
     with h5py.File(folder / "D.h5", "w") as file:
         file["distances"], file["y"] = D, y
     words = ["hlm", "fit", folder / "D.h5", "--select", ",".join(map(str, COUNTS))]
-    found = {count: seconds(words, count, folder / "m.h5") for count in ("2", "1")}
+    took = {count: seconds(words, count, folder / "m.h5") for count in ("2", "1")}
     print("| what | s |\n|---|---|")
-    print(f"| selection, 1 rank | {found['1']:.1f} |\n| selection, 2 ranks | {found['2']:.1f} |")
+    print(f"| selection, 1 rank | {took['1']:.1f} |\n| selection, 2 ranks | {took['2']:.1f} |")
     train, test = np.arange(len(y)) % 5 != 0, np.arange(len(y)) % 5 == 0
     inner, outer = D[np.ix_(train, train)], D[np.ix_(test, train)]
     times = []

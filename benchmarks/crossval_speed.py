@@ -115,9 +115,9 @@ def ranks(folder: Path) -> None:
     with h5py.File(folder / "D.h5", "w") as file:
         file["distances"], file["y"] = cdist(X, X), y
     words = [str(folder / "D.h5"), "--classifiers", "knn,sda,hlm-kernel,hlm-vsh,hlm-kernel-vsh,svm-clip"]
-    found = {count: min(run(folder, words, count) for _ in range(2)) for count in (1, 2)}
+    shortest = {count: min(run(folder, words, count) for _ in range(2)) for count in (1, 2)}
     print("| ranks | s | 2 against 1 |\n|---|---|---|")
-    print(f"| 1 | {found[1]:.2f} | |\n| 2 | {found[2]:.2f} | {found[1] / found[2]:.2f} |")
+    print(f"| 1 | {shortest[1]:.2f} | |\n| 2 | {shortest[2]:.2f} | {shortest[1] / shortest[2]:.2f} |")
 
 
 def search(folder: Path) -> None:

@@ -29,13 +29,13 @@ PROGRAM = str(BIN / "parallel-mix")
 
 def taking_turns(ways: dict[str, Callable[[], Any]], times: int = 4) -> dict[str, float]:
     """Shortest time of each, in turns."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    measured: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(times):
         for name, action in ways.items():
             began = time.perf_counter()
             action()
-            found[name].append(time.perf_counter() - began)
-    return {name: min(seconds) for name, seconds in found.items()}
+            measured[name].append(time.perf_counter() - began)
+    return {name: min(seconds) for name, seconds in measured.items()}
 
 
 def on(workers: int, *words: Any, **more: Any) -> np.ndarray:
@@ -50,7 +50,7 @@ def euclidean(folder: Path) -> None:
     from sklearn.metrics import pairwise_distances
 
     X = np.random.default_rng(0).normal(size=(10_000, 64))
-    found = taking_turns(
+    shortest = taking_turns(
         {
             "ours, 2 workers": lambda: on(2, X),
             "ours, 1 worker": lambda: on(1, X),
@@ -68,7 +68,7 @@ def euclidean(folder: Path) -> None:
         ],
     }
     print("| way | s |\n|---|---|")
-    for name, seconds in found.items():
+    for name, seconds in shortest.items():
         print(f"| {name} | {seconds:.2f} |")
     print("\n| largest relative error | these points | norm 1e6, pairs 1e-3 apart |\n|---|---|---|")
     for name, (plain, near) in worst.items():
@@ -98,13 +98,13 @@ def file(folder: Path) -> None:
             os.fsync(out.fileno())
         (folder / "plain").unlink()
 
-    found = taking_turns({"ours": ours, "plain": plain})
+    shortest = taking_turns({"ours": ours, "plain": plain})
     with h5py.File(folder / "D.h5") as result:
         inside = float(result["run"].attrs["seconds"])
     print("| way | s | MB/s |\n|---|---|---|")
-    print(f"| `distances`, 2 workers, the whole command | {found['ours']:.2f} | {800 / found['ours']:.0f} |")
+    print(f"| `distances`, 2 workers, the whole command | {shortest['ours']:.2f} | {800 / shortest['ours']:.0f} |")
     print(f"| of it from the first row read to the result | {inside:.2f} | {800 / inside:.0f} |")
-    print(f"| sequential writes of 8 MiB, fsync | {found['plain']:.2f} | {800 / found['plain']:.0f} |")
+    print(f"| sequential writes of 8 MiB, fsync | {shortest['plain']:.2f} | {800 / shortest['plain']:.0f} |")
 
 
 def colours(n: int = 600) -> Signatures:
@@ -132,13 +132,13 @@ def mallows(folder: Path) -> None:
                 D[i, j] = D[j, i] = ot.emd2(S.weights[a], S.weights[b], ot.dist(S.values[a], S.values[b]))
         return np.sqrt(D)
 
-    found = taking_turns({"2": lambda: on(2, S, metric="mallows"), "1": lambda: on(1, S, metric="mallows")}, 5)
+    shortest = taking_turns({"2": lambda: on(2, S, metric="mallows"), "1": lambda: on(1, S, metric="mallows")}, 5)
     began = time.perf_counter()
     expected = loop()
     seconds = time.perf_counter() - began
     worst = np.abs(_over(on(2, S, metric="mallows"), expected)).max()
     print("| way | s |\n|---|---|")
-    print(f"| ours, 2 workers | {found['2']:.2f} |\n| ours, 1 worker | {found['1']:.2f} |")
+    print(f"| ours, 2 workers | {shortest['2']:.2f} |\n| ours, 1 worker | {shortest['1']:.2f} |")
     print(f"| a loop over ot.emd2 | {seconds:.2f} |\n\nLargest relative difference from it: {worst:.1e}.")
 
 

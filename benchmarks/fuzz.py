@@ -27,6 +27,7 @@ import numpy as np
 
 from parallel_mix.cli import main as run_command
 from parallel_mix.errors import Stopped
+from parallel_mix.registry import FAMILIES, Family
 from parallel_mix.runs.job import Job
 
 DEADLINE = 10.0
@@ -40,7 +41,9 @@ NUMBERS = (2**64 - 1, 2**63 - 1, 2**63, 2**32 - 1, 2**31, 2**16, 255, 0, 0x7FF00
 """Of 64 bits; the last two are the doubles infinity and NaN."""
 LOADED = ("matplotlib.pyplot", "pyarrow.parquet", "scipy.stats", "sklearn.svm", "parallel_mix.kernels.density.modal_em")
 GOOD = ("same answer", "sentence", "another input")
-RESULTS = ("run.h5", "D.h5", "K.h5", "C.h5", "M.h5", "E.h5")
+INPUTS = {"rows": "rows.csv", "distances": "distances.h5"}
+"""Of the families' examples."""
+RESULTS = tuple(f"{kind}.h5" for kind in FAMILIES)
 OLD = tuple(f"old-{name}" for name in RESULTS)
 """The same without checksums, as they were written before there were any."""
 
@@ -55,30 +58,37 @@ class Case:
     result: bool = False  # the damaged file has checksums: another answer is wrong
 
 
-BEGUN = {
-    "hmac": "hmac a.h5 -o out.h5 --levels 3 --labels y --quiet --checkpoint-every 0",
-    "distances": "distances a.h5 -o out.h5 --metric minkowski --p 3 --quiet --checkpoint-every 0",
-    "cluster": "cluster D.h5 -o out.h5 --clusters 3 --quiet --checkpoint-every 0",
-    "hlm fit": "hlm fit D.h5 --labels y -o out.h5 --components 2 --quiet --checkpoint-every 0",
-    "crossval": "crossval D.h5 --labels y -o out.h5 --classifiers knn --partitions 3 --quiet --checkpoint-every 0",
-}
+def example_of(family: Family, output: str) -> str:
+    """The command that makes a small result of a family."""
+    return f"{family.example.format(**INPUTS, output=output)} --quiet"
+
+
+def results_with(part: str) -> list[str]:
+    """The results of families that have a part."""
+    return [f"{kind}.h5" for kind, family in FAMILIES.items() if family.has(part)]
+
+
+BEGUN = {kind: f"{example_of(family, 'out.h5')} --checkpoint-every 0" for kind, family in FAMILIES.items()}
 """Runs that are stopped before they write their result, and gone on with from a checkpoint."""
+
+PREDICTIONS = {
+    f"{kind}.h5": family.prediction.format(**INPUTS, result="{}", output="out.csv")
+    for kind, family in FAMILIES.items()
+    if family.prediction
+}
+"""By result."""
 
 CASES = {
     "info": [Case("info {}", name, result=True) for name in RESULTS]
     + [Case("info {} --labels y", name) for name in ("a.h5", "others.h5", "a.csv", "a.npz", "a.parquet")]
     + [Case("info {}", "a.npy")],
     "verify": [Case("info {} --verify", name, result=True) for name in RESULTS],
-    "table": [Case("table {}", "E.h5", result=True)],
-    "plot": [Case("plot {} -o out --format png", name, "out", result=True) for name in RESULTS if name != "K.h5"],
-    "export": [Case("export {} -o out.csv", name, "out.csv", result=True) for name in ("run.h5", "C.h5")],
-    "predict": [
-        Case("predict {} b.csv -o out.csv", "run.h5", "out.csv", result=True),
-        Case("predict run.h5 {} -o out.csv", "a.h5", "out.csv"),
-        Case("predict run.h5 {} -o out.csv", "b.csv", "out.csv"),
-        Case("predict {} D.h5 -o out.csv", "M.h5", "out.csv", result=True),
-        Case("predict M.h5 {} -o out.csv", "D.h5", "out.csv", result=True),
-    ],
+    "table": [Case("table {}", name, result=True) for name in results_with("tables")],
+    "plot": [Case("plot {} -o out --format png", name, "out", result=True) for name in results_with("pages")],
+    "export": [Case("export {} -o out.csv", name, "out.csv", result=True) for name in results_with("labels")],
+    "predict": [Case(words, name, "out.csv", result=True) for name, words in PREDICTIONS.items()]
+    + [Case("predict hmac.h5 {} -o out.csv", name, "out.csv") for name in ("a.h5", "b.csv")]
+    + [Case("predict hlm.h5 {} -o out.csv", "distances.h5", "out.csv", result=True)],
     "hmac": [
         Case("hmac {} -o out.h5 --levels 3 --labels y --quiet", name, "out.h5")
         for name in ("a.h5", "others.h5", "a.csv", "a.npz", "a.parquet")
@@ -88,21 +98,21 @@ CASES = {
         Case("distances {} -o out.h5 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.npz", "a.csv")
     ]
     + [Case("distances {} -o out.h5 --metric mallows --quiet", "S.h5", "out.h5")]
-    + [Case("distances {} -o out.h5 --from-similarity bound --quiet", "D.h5", "out.h5", result=True)],
+    + [Case("distances {} -o out.h5 --from-similarity bound --quiet", "distances.h5", "out.h5", result=True)],
     "cluster": [
-        Case("cluster {} -o out.h5 --clusters 3 --quiet", "D.h5", "out.h5", result=True),
+        Case("cluster {} -o out.h5 --clusters 3 --quiet", "distances.h5", "out.h5", result=True),
         Case("cluster {} -o out.h5 --clusters 3 --quiet", "square.npy", "out.h5"),
     ],
-    "hlm fit": [Case("hlm fit {} --labels y -o out.h5 --components 2 --quiet", "D.h5", "out.h5", result=True)],
+    "hlm fit": [Case("hlm fit {} --labels y -o out.h5 --components 2 --quiet", "distances.h5", "out.h5", result=True)],
     "hlm update": [
-        Case("hlm update {} D2.h5 --labels y -o out.h5 --quiet", "M.h5", "out.h5", result=True),
-        Case("hlm update M.h5 {} --labels y -o out.h5 --quiet", "D2.h5", "out.h5", result=True),
+        Case("hlm update {} D2.h5 --labels y -o out.h5 --quiet", "hlm.h5", "out.h5", result=True),
+        Case("hlm update hlm.h5 {} --labels y -o out.h5 --quiet", "D2.h5", "out.h5", result=True),
     ],
     "crossval": [
         Case(
             f"crossval {{}} --labels y -o out.h5 --classifiers knn --partitions 2 --quiet {more}", name, "out.h5", kept
         )
-        for name, more, kept in (("D.h5", "", True), ("a.csv", "--metric vdm", False))
+        for name, more, kept in (("distances.h5", "", True), ("a.csv", "--metric vdm", False))
     ],
     "convert": [
         Case("convert {} -o out.h5 --labels y", name, "out.h5") for name in ("a.csv", "a.npz", "others.h5", "a.parquet")
@@ -116,31 +126,23 @@ CASES = {
         Case("cluster {} -o out.h5 --clusters 3 --restarts 2 --quiet", "T.h5", "out.h5", result=True),
     ],
     "mpi": [
-        Case("mpirun cluster {} -o out.h5 --clusters 3 --quiet", "D.h5", "out.h5", result=True),
+        Case("mpirun cluster {} -o out.h5 --clusters 3 --quiet", "distances.h5", "out.h5", result=True),
         Case("mpirun cluster {} -o out.h5 --clusters 3 --restarts 2 --quiet", "T.h5", "out.h5", result=True),
         Case("mpirun hmac {} -o out.h5 --levels 3 --labels y --quiet", "others.h5", "out.h5"),
     ],
     "old": [Case("info {}", name) for name in OLD]
-    + [Case("plot {} -o out --format png", name, "out") for name in OLD]
-    + [Case("export {} -o out.csv", name, "out.csv") for name in ("old-run.h5", "old-C.h5")]
-    + [Case("table {}", "old-E.h5")]
-    + [
-        Case(f"predict {{}} {new} -o out.csv", name, "out.csv")
-        for name, new in (("old-run.h5", "b.csv"), ("old-M.h5", "D.h5"))
-    ]
-    + [Case("hlm update {} D2.h5 --labels y -o out.h5 --quiet", "old-M.h5", "out.h5")]
-    + [Case("cluster {} -o out.h5 --clusters 3 --quiet", "old-D.h5", "out.h5")],
+    + [Case("plot {} -o out --format png", f"old-{name}", "out") for name in results_with("pages")]
+    + [Case("export {} -o out.csv", f"old-{name}", "out.csv") for name in results_with("labels")]
+    + [Case("table {}", f"old-{name}") for name in results_with("tables")]
+    + [Case(words, f"old-{name}", "out.csv") for name, words in PREDICTIONS.items()]
+    + [Case("hlm update {} D2.h5 --labels y -o out.h5 --quiet", "old-hlm.h5", "out.h5")]
+    + [Case("cluster {} -o out.h5 --clusters 3 --quiet", "old-distances.h5", "out.h5")],
 }
 PREPARE = (
     "convert a.csv -o a.h5 --labels y",
-    "hmac a.h5 -o run.h5 --levels 4 --labels y --quiet",
-    "distances a.h5 -o D.h5 --labels y --quiet",
-    "distances a2.csv -o D2.h5 --labels y --quiet",
+    *(example_of(family, f"{kind}.h5") for kind, family in FAMILIES.items()),
+    FAMILIES["distances"].example.format(rows="a2.csv", output="D2.h5"),
     "distances tall.npy -o T.h5 --metric minkowski --p 3 --quiet",
-    "distances a.h5 -o K.h5 --knn 3 --quiet",
-    "cluster D.h5 -o C.h5 --clusters 3 --quiet",
-    "hlm fit D.h5 --labels y -o M.h5 --components 2 --quiet",
-    "crossval D.h5 --labels y -o E.h5 --classifiers knn --partitions 3 --quiet",
 )
 
 
@@ -151,7 +153,9 @@ def prepare(folder: Path) -> None:
     X = r.normal(size=(60, 3)) + 4.0 * y[:, None]
     lines = [",".join([*(f"{value:.6f}" for value in row), f"c{label}"]) for row, label in zip(X, y, strict=True)]
     (folder / "a.csv").write_text("\n".join(["one,two,three,y", *lines]) + "\n")
-    (folder / "a2.csv").write_text("\n".join(["one,two,three,y", *(f"{line[:6]}7{line[6:]}" for line in lines)]) + "\n")
+    (folder / "rows.csv").write_text("\n".join(["one,two,three,kind", *lines]) + "\n")
+    more = [f"{line[:6]}7{line[6:]}" for line in lines]
+    (folder / "a2.csv").write_text("\n".join(["one,two,three,kind", *more]) + "\n")
     (folder / "b.csv").write_text("\n".join(["one,two,three", *(line.rsplit(",", 1)[0] for line in lines[:9])]) + "\n")
     with h5py.File(folder / "others.h5", "w") as file:  # as another program writes it, in chunks and without checksums
         file.create_dataset("X", data=X, chunks=(16, 3), compression="gzip")

@@ -69,9 +69,9 @@ SETS: dict[str, Callable[[Path], tuple[np.ndarray, np.ndarray]]] = {
 def with_rows(D: np.ndarray, to_past: np.ndarray, among: np.ndarray) -> np.ndarray:
     """A matrix with new rows, and their columns."""
     n = len(D)
-    found = np.empty((n + len(among), n + len(among)))
-    found[:n, :n], found[n:, :n], found[:n, n:], found[n:, n:] = D, to_past, to_past.T, among
-    return found
+    grown = np.empty((n + len(among), n + len(among)))
+    grown[:n, :n], grown[n:, :n], grown[:n, n:], grown[n:, n:] = D, to_past, to_past.T, among
+    return grown
 
 
 def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -110,8 +110,8 @@ def one_partition(D: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, 
 
         began, one = time.perf_counter(), list(models)
         for batch, _, among in news:
-            found = components_of_batch(HeldMatrix(among), y[batch], classes, settings(FIRST), backend)
-            one.append(joined_models(one[-1], found, settings(FIRST)))
+            components = components_of_batch(HeldMatrix(among), y[batch], classes, settings(FIRST), backend)
+            one.append(joined_models(one[-1], components, settings(FIRST)))
         seconds[0] = time.perf_counter() - began
         judge(0, one)
 
@@ -142,9 +142,9 @@ def main() -> None:
     panels = iter(figure.subplots(1, 4))
     for name, read in SETS.items():
         D, y = read(folder)
-        found = [one_partition(D, y, seed) for seed in range(PARTITIONS)]
-        errors = np.mean([part[0] for part in found], axis=0)
-        seconds = np.median([part[1] for part in found], axis=0)
+        partitions = [one_partition(D, y, seed) for seed in range(PARTITIONS)]
+        errors = np.mean([part[0] for part in partitions], axis=0)
+        seconds = np.median([part[1] for part in partitions], axis=0)
         axes = next(panels)
         for scheme, row, colour in zip(("I", "II", "retraining"), errors, COLOURS, strict=True):
             axes.plot(row, "o-", color=colour, label=scheme)

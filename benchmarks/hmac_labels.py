@@ -97,8 +97,7 @@ def kept(name: str, X: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
     folder = os.environ.get("REFERENCES")
     path = Path(folder or ".") / f"plain-{name}.npy"
     if folder and path.exists():
-        found: np.ndarray = np.load(path)
-        return found
+        return np.asarray(np.load(path))
     labels = plain_levels(X, bandwidths)
     if folder:
         np.save(path, labels)

@@ -34,12 +34,12 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 
 def best(action: Callable[[], Any], times: int = 5) -> float:
     """Shortest of several times."""
-    found = []
+    seconds = []
     for _ in range(times):
         began = time.perf_counter()
         action()
-        found.append(time.perf_counter() - began)
-    return min(found)
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
 
 
 def workloads(folder: Path) -> Path:
@@ -71,8 +71,8 @@ class Timed(Backend):
         return True
 
     def _wait(self) -> list[tuple[int, Any]]:
-        found, self.results = self.results, []
-        return found
+        results, self.results = self.results, []
+        return results
 
 
 OURS = """
@@ -182,21 +182,21 @@ def ranks(folder: Path) -> None:
     print("|---|---|---|---|---|---|---|")
     for approach in (2, 1):
         common = ["hmac", str(folder / "W4.h5"), "--approach", str(approach)]
-        found: dict[str, list[float]] = {"kernels": [], "serial": [], "1": [], "2": [], "share": []}
+        measured: dict[str, list[float]] = {"kernels": [], "serial": [], "1": [], "2": [], "share": []}
         for _ in range(3):
             limits = one_blas_thread()
             timed = Timed()
             fit_hmac(HeldRows(X), HmacSettings(approach=approach), timed)
             limits.restore_original_limits()
-            found["kernels"].append(timed.in_kernels)
-            found["serial"].append(run_seconds([program, *common, "--threads", "1"], folder / "o.h5"))
+            measured["kernels"].append(timed.in_kernels)
+            measured["serial"].append(run_seconds([program, *common, "--threads", "1"], folder / "o.h5"))
             for count in ("1", "2"):
-                found[count].append(run_seconds([*mpirun, count, program, *common], folder / "o.h5"))
+                measured[count].append(run_seconds([*mpirun, count, program, *common], folder / "o.h5"))
             watched = [*mpirun, "1", sys.executable, "-c", IN_KERNELS, str(folder / "kernels"), *common]
             seconds = run_seconds(watched, folder / "o.h5")
-            found["share"].append(1 - float((folder / "kernels").read_text()) / seconds)
-        low = {key: min(value) for key, value in found.items()}
-        low["share"] = float(np.median(found["share"]))
+            measured["share"].append(1 - float((folder / "kernels").read_text()) / seconds)
+        low = {key: min(value) for key, value in measured.items()}
+        low["share"] = float(np.median(measured["share"]))
         print(
             f"| {approach} | {low['kernels']:.2f} | {low['serial']:.2f} | {low['1']:.2f} | {low['2']:.2f} | "
             f"{low['1'] / low['2']:.2f} | {low['share']:.1%} |"

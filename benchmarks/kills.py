@@ -56,15 +56,15 @@ def run(words: list[str]) -> float:
 
 def processes_of(out: Path) -> list[int]:
     """Every process that names this output."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
                 if str(out).encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except OSError:
                 continue
-    return found
+    return pids
 
 
 def killed(words: list[str], out: Path, backend: str, moment: float, which: str, r: random.Random) -> None:

@@ -522,10 +522,10 @@ def home_of(mutant: Mutant, root: Path) -> Path:
     """The file that holds the mutant's text once: the one it names, or where that was moved to."""
     named = root / mutant.file
     where = [named] if named.is_file() and mutant.old in named.read_text(encoding="utf-8") else files_of(root)
-    found = [path for path in where if path.read_text(encoding="utf-8").count(mutant.old) == 1]
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} files hold {mutant.old!r} once, one should")
-    return found[0]
+    holders = [path for path in where if path.read_text(encoding="utf-8").count(mutant.old) == 1]
+    if len(holders) != 1:
+        raise LookupError(f"{len(holders)} files hold {mutant.old!r} once, one should")
+    return holders[0]
 
 
 def files_of(root: Path) -> list[Path]:
@@ -539,11 +539,11 @@ def tests_of(mutant: Mutant, root: Path) -> list[str]:
     for asked in mutant.tests:
         file, _, test = asked.partition("::")
         name = Path(file).name
-        found = [root / file] if (root / file).exists() else sorted((root / "tests").rglob(name))
-        if len(found) != 1:
-            raise LookupError(f"{len(found)} tests are called {name}, one should")
-        whole = not test or f"def {test}(" not in found[0].read_text(encoding="utf-8")
-        words.append(str(found[0].relative_to(root)) + ("" if whole else f"::{test}"))
+        files = [root / file] if (root / file).exists() else sorted((root / "tests").rglob(name))
+        if len(files) != 1:
+            raise LookupError(f"{len(files)} tests are called {name}, one should")
+        whole = not test or f"def {test}(" not in files[0].read_text(encoding="utf-8")
+        words.append(str(files[0].relative_to(root)) + ("" if whole else f"::{test}"))
     return words
 
 
@@ -659,8 +659,7 @@ def run(names: Sequence[str], commit: str, unchanged: bool) -> int:
             home, tests = home_of(known[name], copy), tests_of(known[name], copy)
             more = {"NUMBA_CACHE_DIR": str(folder / "numba")} if "kernels" in home.relative_to(copy).parts else {}
             with contextlib.nullcontext() if unchanged else made(known[name], home):
-                found = outcome_of(tests, copy, words | more, folder / "log")
-            verdicts.append(Verdict(known[name], *found))
+                verdicts.append(Verdict(known[name], *outcome_of(tests, copy, words | more, folder / "log")))
             print(verdicts[-1].line(), flush=True)
     caught = sum(verdict.outcome == "caught" for verdict in verdicts)
     print(f"\n{caught} of {len(verdicts)} caught" + (", without any fault" if unchanged else ""))

@@ -30,9 +30,9 @@ def errors(
     source = SOURCES[data]
     table = read_source(folder, source)
     matrix, kind = (table.matrix, source.kind) if values is None else (values, "similarities")
-    conversion = source.conversion if kind == "similarities" else None
-    found = crossval([method], matrix, table.y, protocol or Protocol(), kind=kind, conversion=conversion or "inverse")
-    return 100.0 * np.asarray(found.errors[0])
+    conversion = (source.conversion if kind == "similarities" else None) or "inverse"
+    comparison = crossval([method], matrix, table.y, protocol or Protocol(), kind=kind, conversion=conversion)
+    return 100.0 * np.asarray(comparison.errors[0])
 
 
 def cell(values: np.ndarray) -> str:
@@ -126,8 +126,8 @@ def vectors(folder: Path) -> None:
     for name, X in (("as they are", table.X), ("divided by sds", table.X / table.X.std(axis=0, ddof=1))):
         methods: list[Any] = ["svm-linear", ("svm-linear", small), "svm-rbf"]
         methods.append(("svm-rbf", {**small, "gamma": [0.001, 0.01, 0.1]}))
-        found = [crossval([method], X, table.y, Protocol(), kind="vectors").errors[0] for method in methods]
-        row(name, *(cell(100.0 * np.asarray(one)) for one in found))
+        rates = [crossval([method], X, table.y, Protocol(), kind="vectors").errors[0] for method in methods]
+        row(name, *(cell(100.0 * np.asarray(rate)) for rate in rates))
     row("paper", "16.90 (5.05)", "", "20.00 (5.40)", "")
 
 

@@ -47,8 +47,9 @@ class Trial:
 
     def rank_killed(self) -> None:
         """SIGKILL for one rank."""
-        found = subprocess.run(["pgrep", "-f", "parallel_mix hmac"], capture_output=True, text=True, check=False)
-        pids = [int(pid) for pid in found.stdout.split() if b"launch" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        command = ["pgrep", "-f", "parallel_mix hmac"]
+        printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        pids = [int(pid) for pid in printed.split() if b"launch" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
         if pids:
             os.kill(random.choice(pids), signal.SIGKILL)
 

@@ -56,11 +56,11 @@ def main() -> None:
         r = np.random.default_rng(0)
         np.save(folder / "t.npy", r.normal(size=(200_000, 2)) + r.integers(0, 8, (200_000, 1)))
         with running_cluster(folder / "slurm", folder) as cluster:
-            found = [trial(cluster, folder / f"run{k}", folder / "t.npy") for k in range(5)]
+            trials = [trial(cluster, folder / f"run{k}", folder / "t.npy") for k in range(5)]
     print("200,000 x 2, two nodes with a rank each, five times, lowest and highest:\n")
     print("| what | s |\n|---|---|")
     for text, times in zip(
-        ("sbatch to the first ascent", "signal to checkpoint"), zip(*found, strict=True), strict=True
+        ("sbatch to the first ascent", "signal to checkpoint"), zip(*trials, strict=True), strict=True
     ):
         print(f"| {text} | {min(times):.1f} to {max(times):.1f} |")
 

@@ -158,12 +158,12 @@ def prepared(jobs: Sequence[Job], looks: bool) -> Result:
 def models(data: HlmData, parts: Sequence[Part], settings: HlmSettings, how: str) -> Result:
     """What HLM needs of all classes: in one call, a call a class, or step by step."""
     if how == "one call":
-        found = fit_task(data, parts, settings)
+        fits = fit_task(data, parts, settings)
     elif how == "a call a class":
-        found = [fit_task(data, [part], settings)[0] for part in parts]
+        fits = [fit_task(data, [part], settings)[0] for part in parts]
     else:
-        found = [fit_part(data, part, settings) for part in parts]
-    return [part["clusters"] for part in found]
+        fits = [fit_part(data, part, settings) for part in parts]
+    return [part["clusters"] for part in fits]
 
 
 def class_by_class(D: np.ndarray, rows: Sequence[np.ndarray], numbers: np.ndarray, k: int, compiled: bool) -> Result:

@@ -51,14 +51,14 @@ def run(options: Options) -> None:
         return
     folder = here()
     program = (sys.executable, "-m", "parallel_mix")
-    found = stages(options.words, lambda command: is_parallel(module_of(command)), options.dask_workers)
-    commands = [call_of(stage.words).options for stage in found]  # a mistake is better found now than after a night
-    scripts = [batch_script(stage, options, program, str(folder)) for stage in found]
+    chain = stages(options.words, lambda command: is_parallel(module_of(command)), options.dask_workers)
+    commands = [call_of(stage.words).options for stage in chain]  # a mistake is better found now than after a night
+    scripts = [batch_script(stage, options, program, str(folder)) for stage in chain]
     outputs = [getattr(command, "output", None) for command in commands]
     refuse_shared_outputs(options.array, outputs)
     if not options.array:
         check_inputs(folder, commands)
-    for stage in found:
+    for stage in chain:
         sys.stderr.write(f"parallel-mix: {asks_for(stage, options)}\n")
     if options.dry_run:
         print("\n# --dependency=afterok of the job before:\n".join(scripts), end="")
@@ -68,7 +68,7 @@ def run(options: Options) -> None:
         if output and not options.array:
             check_target(folder / output, getattr(command, "force", True))
     warn_of_local_folders([folder, *[folder / output for output in outputs if output]])
-    submit_chain(found[done:], scripts[done:], folder, [] if options.array else outputs[done:])
+    submit_chain(chain[done:], scripts[done:], folder, [] if options.array else outputs[done:])
 
 
 if __name__ == "__main__":

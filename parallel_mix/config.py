@@ -81,11 +81,11 @@ def positive(text: str) -> int:
 
 def positives(text: str) -> tuple[int, ...]:
     """Whole numbers above 0, and ranges of them (2..6), with commas between."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         low, high = span(part)
-        found += range(low, high + 1)
-    return tuple(dict.fromkeys(found))
+        numbers += range(low, high + 1)
+    return tuple(dict.fromkeys(numbers))
 
 
 def count(text: str) -> int:
@@ -97,11 +97,11 @@ def count(text: str) -> int:
 
 def span(text: str) -> tuple[int, int]:
     """A least and a greatest whole number: 2..16, or 4 for exactly four."""
-    low, dots, high = text.partition("..")
-    found = (positive(low), positive(high if dots else low))
-    if found[0] > found[1]:
+    first, dots, last = text.partition("..")
+    low, high = positive(first), positive(last if dots else first)
+    if low > high:
         raise ValueError("the least comes first, as in 2..16")
-    return found
+    return low, high
 
 
 def seconds(text: str) -> float:

@@ -27,15 +27,18 @@ NOT_STARTED = "listener thread failed to start"
 """What mpirun of Open MPI 5.0 says once in a thousand times, before any rank runs: it is called again then."""
 UNDER_MPI = "OMPI_COMM_WORLD_SIZE" in os.environ
 
-FIRST = ("slurm", "jobs", "families", "mpi")
-"""Rooms whose tests take longest: they begin first where tests run in two processes."""
+FIRST = ("slurm", "test_package.py", "jobs", "families", "mpi")
+"""Rooms and files whose tests take longest: they begin first where tests run in several processes."""
+
+
+def place_in_order(file: Path) -> int:
+    """The number in `FIRST` of a file of tests, or of its room."""
+    return next((k for k, name in enumerate(FIRST) if name in (file.parent.name, file.name)), len(FIRST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first."""
-    rooms = [item.path.parent.name for item in items]
-    order = sorted(range(len(items)), key=lambda k: FIRST.index(rooms[k]) if rooms[k] in FIRST else len(FIRST))
-    items[:] = [items[k] for k in order]
+    items.sort(key=lambda item: place_in_order(item.path))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -45,8 +48,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByRoom(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            room = Path(nodeid.partition("::")[0]).parent.name
-            return room if room == "slurm" else nodeid.partition("::")[0] if room in FIRST else nodeid
+            file = Path(nodeid.partition("::")[0])
+            if file.parent.name == "slurm":
+                return "slurm"
+            return str(file) if place_in_order(file) < len(FIRST) else nodeid
 
     return ByRoom(config, log)
 
@@ -82,8 +87,8 @@ def parallel_mix(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line program to its end; `more` are variables of its environment."""
     before, after = launcher(backend)
-    if not before and not more:
-        return run_forked([*map(str, words), *after], environment(), timeout)
+    if not before and more.keys() <= {"PYTHONPATH"}:
+        return run_forked([*map(str, words), *after], environment(**more), timeout)
     command = [*before, str(BIN / "parallel-mix"), *map(str, words), *after]
     for _ in range(3):
         done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=timeout)
@@ -94,15 +99,15 @@ def parallel_mix(
 
 def children(pid: int) -> list[int]:
     """The processes that a process has started, by their ids."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except (OSError, IndexError):
                 continue
-    return found
+    return pids
 
 
 def kill_with_children(process: subprocess.Popen[Any]) -> None:
@@ -118,20 +123,20 @@ def kill_with_children(process: subprocess.Popen[Any]) -> None:
 
 def contents(path: Path, without: tuple[str, ...] = ("run",)) -> dict[str, np.ndarray]:
     """Every dataset and attribute of a result but its run record."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
 
     def visit(name: str, item: object) -> None:
         if name != "/" and name.split("/")[0] in without:
             return
         for key, value in item.attrs.items():  # type: ignore[attr-defined]
-            found[f"{name}@{key}"] = np.asarray(value)
+            arrays[f"{name}@{key}"] = np.asarray(value)
         if isinstance(item, h5py.Dataset):
-            found[name] = np.asarray(item[()])
+            arrays[name] = np.asarray(item[()])
 
     with h5py.File(path, "r") as file:
         visit("/", file)
         file.visititems(visit)
-    return found
+    return arrays
 
 
 def assert_same_result(one: Path, other: Path, without: tuple[str, ...] = ("run",)) -> None:

@@ -1,7 +1,8 @@
 """Commands in processes of their own, without the second that Python takes to load libraries.
 
-A server that has loaded them forks a process for each command (`forkserver` of the standard library). It has loaded
-nothing that brings threads of OpenMP, which do not survive a fork. One Dask cluster serves the whole run of the tests.
+A server that has loaded them forks a process for each command (`forkserver` of the standard library). It has begun no
+threads of OpenMP, which would not survive a fork: it loads what brings them, and computes nothing by it. One Dask
+cluster serves the whole run of the tests.
 """
 
 from __future__ import annotations
@@ -18,14 +19,22 @@ from pathlib import Path
 
 PRELOADED = [
     "h5py",
-    "matplotlib.figure",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    "scipy.cluster.hierarchy",
     "scipy.spatial",
+    "sklearn.metrics",
+    "sklearn.model_selection",
+    "sklearn.svm",
+    "sklearn.tree",
+    "parallel_mix.evaluate.crossval",
     "parallel_mix.families.hmac.file",
     "parallel_mix.models.clusters.clustering",
     "parallel_mix.models.hlm.incremental",
     "parallel_mix.models.hmac.prediction",
     "parallel_mix.models.distances.pairwise",
     "parallel_mix.runs.job",
+    "tests.warmed",
 ]
 CLUSTER = """
 import sys
@@ -46,7 +55,8 @@ def _run_here(words: Sequence[str], folder: str, environment: Mapping[str, str],
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[:] = [folder if place == "" else place for place in sys.path]
+    own = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place]
+    sys.path[:] = own + [folder if place == "" else place for place in sys.path]
     sys.argv = ["parallel-mix", *words]
     if os.environ.get("PARALLEL_MIX_TESTS_TOY"):
         import tests.toy  # noqa: F401

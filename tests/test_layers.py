@@ -34,13 +34,13 @@ FILES = sorted([*(ROOT / "parallel_mix").rglob("*.py"), *(ROOT / "jobs").glob("*
 
 
 def imported(path: Path) -> list[str]:
-    found: list[str] = []
+    modules: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found.append(node.module or "")
-    return found
+            modules.append(node.module or "")
+    return modules
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -14,6 +14,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Lock
@@ -190,18 +191,35 @@ class DaskBackend(Backend):
             time.sleep(0.1)
         self.size = sum(self.client.nthreads().values())
 
+    @contextlib.contextmanager
+    def _asking_the_scheduler(self) -> Iterator[None]:
+        """Whatever Dask says of a scheduler that is gone, which it has tried to reach for a while, is a sentence."""
+        try:
+            yield
+        except Exception as error:
+            self._check_scheduler(error)
+            raise
+
+    def _check_scheduler(self, error: Exception | None = None) -> None:
+        if self.client.status in ("closing", "closed"):
+            raise ParallelMixError(
+                "The Dask scheduler is gone. What was finished is kept: the same command goes on from there."
+            ) from error
+
     def share(self, recipe: Recipe) -> None:
         """Give the recipe to all workers, those included that join later."""
         self.stop.deferred = True
-        if self._context_name:
-            self.client.unregister_worker_plugin(self._context_name)  # and with it what counts on the workers
-        self._before, self._usage = self.usage(), {}
-        self._context_name = f"parallel-mix-{os.getpid()}-{next(_numbers)}"
-        self.client.register_plugin(ContextPlugin(self._context_name, recipe), name=self._context_name)
+        with self._asking_the_scheduler():
+            if self._context_name:
+                self.client.unregister_worker_plugin(self._context_name)  # and with it what counts on the workers
+            self._before, self._usage = self.usage(), {}
+            self._context_name = f"parallel-mix-{os.getpid()}-{next(_numbers)}"
+            self.client.register_plugin(ContextPlugin(self._context_name, recipe), name=self._context_name)
 
     def _begin(self, kernel: Kernel) -> None:
-        self._cancel()
-        self._threads_of = dict(self.client.nthreads())
+        with self._asking_the_scheduler():
+            self._cancel()
+            self._threads_of = dict(self.client.nthreads())
         self.size = max(1, sum(self._threads_of.values()))
         self._call += 1
         self._kernel = kernel
@@ -222,7 +240,9 @@ class DaskBackend(Backend):
         if (holder := self._free_holder(index)) is not None:
             self._near[index] = holder
             near = {"workers": [holder], "allow_other_workers": True}
-        self._watch(index, self.client.submit(run_on_worker, *words, pure=False, retries=3, **near))
+        with self._asking_the_scheduler():
+            future = self.client.submit(run_on_worker, *words, pure=False, retries=3, **near)
+        self._watch(index, future)
 
     def _free_holder(self, index: int) -> str | None:
         """The worker that has what a task wants, unless it has enough to do already."""
@@ -232,10 +252,7 @@ class DaskBackend(Backend):
 
     def _wait(self) -> list[tuple[int, Any]]:
         results: list[tuple[int, Any]] = []
-        if self.client.status == "closed":  # it has tried to come back for a while
-            raise ParallelMixError(
-                "The Dask scheduler is gone. What was finished is kept: the same command goes on from there."
-            )
+        self._check_scheduler()
         try:
             item = self._finished.get(timeout=0.1)
             while True:

@@ -83,9 +83,9 @@ def facts_of(backend: MpiBackend, options: CommonOptions, marker: Path) -> Facts
     return Facts(backend.host, __version__, sizes, cores, backend.threads, marker.exists(), scratch, free)
 
 
-def _compare(found: Sequence[Facts], options: CommonOptions) -> None:
-    first = found[0]
-    for rank, other in enumerate(found):
+def _compare(ranks: Sequence[Facts], options: CommonOptions) -> None:
+    first = ranks[0]
+    for rank, other in enumerate(ranks):
         if other.version != first.version:
             raise InputError(
                 f"Rank {rank} on {other.host} runs parallel-mix {other.version}, rank 0 on {first.host} "
@@ -109,10 +109,10 @@ def _compare(found: Sequence[Facts], options: CommonOptions) -> None:
                 "output must be where all nodes see it."
             )
     threads_on: Counter[str] = Counter()
-    for facts in found:
+    for facts in ranks:
         threads_on[facts.host] += facts.threads
     for host, threads in threads_on.items():
-        cores = len(frozenset().union(*(f.cores for f in found if f.host == host)))
+        cores = len(frozenset().union(*(f.cores for f in ranks if f.host == host)))
         if threads > cores and not options.quiet:
             sys.stderr.write(
                 f"parallel-mix: {threads} compute threads share {cores} cores on {host}: fewer ranks would be faster.\n"

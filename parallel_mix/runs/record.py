@@ -20,8 +20,8 @@ PACKAGES = ("numpy", "scipy", "h5py", "mpi4py", "distributed")
 
 def run_record(command: str, options: CommonOptions, backend: Backend, digest: str) -> dict[str, Any]:
     """What is known before the result is; of the packages those that are in use by then."""
-    found = {name: getattr(sys.modules.get(name), "__version__", None) for name in PACKAGES}
-    versions = {"parallel-mix": __version__, **{name: number for name, number in found.items() if number}}
+    numbers = {name: getattr(sys.modules.get(name), "__version__", None) for name in PACKAGES}
+    versions = {"parallel-mix": __version__, **{name: number for name, number in numbers.items() if number}}
     return {
         "command": command,
         "command_line": shlex.join(sys.argv),

@@ -56,7 +56,7 @@ def test_each_fault_has_its_finding(
 ) -> None:
     monkeypatch.setattr(doctor, name, lambda *_: value)
     monkeypatch.setenv("PATH", on_path())
-    wrong = [found.what for found in findings_of_process(tmp_path) if not found.well]
+    wrong = [check.what for check in findings_of_process(tmp_path) if not check.well]
     assert wrong == [finding]
 
 

@@ -104,8 +104,8 @@ def test_a_damaged_status_is_no_status(tmp_path: Path) -> None:
 
 
 def test_stages() -> None:
-    found = stages(["convert", "a", "--then", "hmac", "b"], lambda command: command == "hmac")
-    assert [(s.words, s.keeps) for s in found] == [(("convert", "a"), False), (("hmac", "b"), True)]
+    commands = stages(["convert", "a", "--then", "hmac", "b"], lambda command: command == "hmac")
+    assert [(s.words, s.keeps) for s in commands] == [(("convert", "a"), False), (("hmac", "b"), True)]
 
 
 @pytest.mark.parametrize("command", sorted(commands()))

@@ -44,8 +44,8 @@ SHORT = Protocol(partitions=3, folds=4)
 def test_partitions(stratified: bool) -> None:
     y = np.repeat([0, 1, 2], [60, 30, 11])
     protocol = Protocol(partitions=4, folds=5, stratified=stratified)
-    found = [partition_of(y, protocol, p) for p in range(4)]
-    for one in found:
+    partitions = [partition_of(y, protocol, p) for p in range(4)]
+    for one in partitions:
         train, test = one.rows(WHOLE)
         assert sorted([*train, *test]) == list(range(101))
         assert len(test) == 20
@@ -60,8 +60,8 @@ def test_partitions(stratified: bool) -> None:
             np.testing.assert_array_equal(np.bincount(y[test]), [12, 6, 2])
             counts = np.array([np.bincount(y[held], minlength=3) for held in folds])
             assert (counts.max(axis=0) - counts.min(axis=0) <= 1).all()
-    assert len({tuple(one.test) for one in found}) == 4
-    np.testing.assert_array_equal(partition_of(y, protocol, 2).fold, found[2].fold)
+    assert len({tuple(one.test) for one in partitions}) == 4
+    np.testing.assert_array_equal(partition_of(y, protocol, 2).fold, partitions[2].fold)
 
 
 def bare_loop(make: Any, grid: list[dict[str, Any]], inputs: Any, protocol: Protocol) -> tuple[np.ndarray, list[int]]:
@@ -98,14 +98,14 @@ def test_nested_cross_validation_is_the_bare_loop() -> None:
             lambda r, c: X[r],
         ),
     }
-    found = crossval([("knn", {}), "hlm-kernel"], D, Y, SHORT)
+    comparison = crossval([("knn", {}), "hlm-kernel"], D, Y, SHORT)
     errors, chosen = bare_loop(*cases["knn"], SHORT)
-    np.testing.assert_allclose(found.marks[0].errors, errors)
-    assert list(found.marks[0].chosen) == chosen
-    found = crossval([(SVC(gamma=0.1), {"C": [0.1, 1.0, 10.0]})], X, Y, SHORT, kind="vectors")
+    np.testing.assert_allclose(comparison.marks[0].errors, errors)
+    assert list(comparison.marks[0].chosen) == chosen
+    comparison = crossval([(SVC(gamma=0.1), {"C": [0.1, 1.0, 10.0]})], X, Y, SHORT, kind="vectors")
     errors, chosen = bare_loop(*cases["svm-rbf"], SHORT)
-    np.testing.assert_allclose(found.marks[0].errors, errors)
-    assert list(found.marks[0].chosen) == chosen
+    np.testing.assert_allclose(comparison.marks[0].errors, errors)
+    assert list(comparison.marks[0].chosen) == chosen
 
 
 def test_errors_in_folds_are_those_of_a_grid_search() -> None:
@@ -117,8 +117,8 @@ def test_errors_in_folds_are_those_of_a_grid_search() -> None:
     train, _ = partition.rows(WHOLE)
     split = PredefinedSplit(partition.fold[train])
     Cs, ks = [0.1, 1.0, 10.0], [1, 3, 5, 7]
-    found = crossval([("svm-clip", {"C": Cs}), ("knn", {"n_neighbors": ks})], S, Y, protocol, kind="similarities")
-    inner = found.marks[0].inner[0].mean(axis=0)
+    comparison = crossval([("svm-clip", {"C": Cs}), ("knn", {"n_neighbors": ks})], S, Y, protocol, kind="similarities")
+    inner = comparison.marks[0].inner[0].mean(axis=0)
     expected = np.zeros(3)
     for fold in range(4):
         some, held = partition.rows(fold)
@@ -131,7 +131,7 @@ def test_errors_in_folds_are_those_of_a_grid_search() -> None:
     search = GridSearchCV(nearest, {"n_neighbors": [1]}, cv=split).fit(
         S.max() - S[np.ix_(train, train)], NUMBERS[train]
     )
-    np.testing.assert_allclose(1 - search.cv_results_["mean_test_score"], found.marks[1].inner[0].mean(axis=0)[:1])
+    np.testing.assert_allclose(1 - search.cv_results_["mean_test_score"], comparison.marks[1].inner[0].mean(axis=0)[:1])
 
 
 def test_any_backend_and_any_order_of_tasks() -> None:
@@ -158,14 +158,14 @@ def test_many_rows_are_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_random_is_seeded() -> None:
     tree = DecisionTreeClassifier(max_features=1)
-    found = [crossval([tree], X, Y, SHORT, kind="vectors").errors for _ in range(2)]
-    np.testing.assert_array_equal(found[0], found[1])
+    once, again = (crossval([tree], X, Y, SHORT, kind="vectors").errors for _ in range(2))
+    np.testing.assert_array_equal(once, again)
 
 
 def test_one_class_in_a_training_part() -> None:
     y = np.where(np.arange(120) == 5, "rare", "usual")
-    found = crossval(["svm-clip", "knn", "sda", "psvm", "hlm-vsh"], D, y, Protocol(partitions=6, folds=3))
-    assert (found.errors <= 0.1).all()
+    comparison = crossval(["svm-clip", "knn", "sda", "psvm", "hlm-vsh"], D, y, Protocol(partitions=6, folds=3))
+    assert (comparison.errors <= 0.1).all()
 
 
 def test_python_says_what_is_wrong() -> None:
@@ -191,8 +191,8 @@ def test_python_says_what_is_wrong() -> None:
     with pytest.raises(InputError, match="say how they are made"):
         crossval(["hlm-vsh"], np.exp(-D), Y, kind="similarities")
     with pytest.warns(UserWarning, match="failed in 3 folds or refits"):
-        found = crossval([("svm-clip", {"C": 1.0}), SVC(kernel="nothing")], D, Y, SHORT)
-    assert "failed" in repr(found)
+        comparison = crossval([("svm-clip", {"C": 1.0}), SVC(kernel="nothing")], D, Y, SHORT)
+    assert "failed" in repr(comparison)
     with pytest.raises(InputError, match="no kind"):
         crossval(["knn"], D, Y, kind="letters")
     with pytest.raises(InputError, match="All rows are of one class"):
@@ -228,17 +228,17 @@ def test_estimators_get_the_kind_that_they_take() -> None:
 
 def test_what_is_random_within_is_seeded() -> None:
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(3))
-    found = [crossval([forest], X, Y, SHORT, kind="vectors").errors for _ in range(2)]
-    np.testing.assert_array_equal(found[0], found[1])
+    once, again = (crossval([forest], X, Y, SHORT, kind="vectors").errors for _ in range(2))
+    np.testing.assert_array_equal(once, again)
 
 
 def test_a_grid_keeps_its_order_and_takes_single_values() -> None:
     assert list(with_grid(known_methods()["svm-knn-clip"], {"n_neighbors": [2]}).grid) == ["n_neighbors", "C"]
     costs = np.array([[0.0, 1.0, 1.0], [5.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
-    found = crossval(
+    comparison = crossval(
         [("sda-bayesian", {"costs": costs, "n_neighbors": [8, 16]}), ("svm-clip", {"change": "flip"})], D, Y, SHORT
     )
-    assert np.isfinite(found.errors).all()
+    assert np.isfinite(comparison.errors).all()
     twice = crossval([SVC(C=1e-3), SVC(C=10.0)], X, Y, SHORT, kind="vectors")
     assert twice.table().count("SVC (") == 2
 
@@ -374,8 +374,8 @@ def test_required_figures(shared_data: Any) -> None:
     data = shared_data("protein")
     y = np.unique(data["y"], return_inverse=True)[1]
     methods = ["svm-features-rbf", "sda-pairwise-bayesian", "knn"]
-    found = crossval(methods, data["S"], y, Protocol(partitions=8), kind="similarities")
-    means = 100 * found.errors.mean(axis=1)
+    comparison = crossval(methods, data["S"], y, Protocol(partitions=8), kind="similarities")
+    means = 100 * comparison.errors.mean(axis=1)
     assert means[0] < 1.05 + 1.37
     assert means[1] < 1.63 + 2.73
     assert 20 < means[2] < 40
@@ -387,7 +387,7 @@ def test_vdm_is_learnt_in_each_training_part() -> None:
     votes = np.array(["n", "y", "?"])[np.minimum(r.integers(0, 3, (90, 5)) * (1 + (NUMBERS[:90, None] > 0)), 2)]
     y = NUMBERS[:90]
     protocol = Protocol(partitions=4, folds=3)
-    found = crossval([("knn", {"n_neighbors": 5})], votes, y, protocol, metric="vdm")
+    comparison = crossval([("knn", {"n_neighbors": 5})], votes, y, protocol, metric="vdm")
     for number in range(4):
         train, test = partition_of(y, protocol, number).rows(WHOLE)
         D = np.zeros((len(test), len(train)))
@@ -403,7 +403,7 @@ def test_vdm_is_learnt_in_each_training_part() -> None:
         counts = np.stack([(y[train][nearest] == c).sum(axis=1) for c in range(3)], axis=1)
         prior = np.bincount(y[train], minlength=3)
         told = np.array([max(range(3), key=lambda c: (row[c], prior[c], -c)) for row in counts])
-        assert np.mean(told != found.marks[0].predicted[number]) < 0.06  # ties of distances by rounding
+        assert np.mean(told != comparison.marks[0].predicted[number]) < 0.06  # ties of distances by rounding
 
 
 def test_the_votes_of_the_paper(shared_data: Any) -> None:

@@ -238,14 +238,14 @@ def test_new_points_have_the_columns_of_the_model(
     code, said = in_process(["predict", model, new, "-o", out], capsys)
     assert code == 2
     assert_sentence(said, "new.csv lacks 1 column of the 3 that the model was made from: c. It has b, a")
-    found = []
+    predictions = []
     for text in ("a,b,c\n1,2,3\n", "b,note,c,a\n2,x,3,1\n", "1,2,3\n"):
         new.write_text(text)
         code, said = in_process(["predict", model, new, "-o", out, "--force"], capsys)
         assert code == 0, said
         assert ("new.csv: ignored, as the model does not know them: note." in said) == ("note" in text)
-        found.append(out.read_text())
-    assert found[0] == found[1] == found[2]
+        predictions.append(out.read_text())
+    assert predictions[0] == predictions[1] == predictions[2]
 
 
 def assert_sentence(said: str, sentence: str) -> None:

@@ -161,16 +161,14 @@ def test_which_rows_have_a_class_is_in_the_checkpoint(tmp_path: Path) -> None:
     assert "belongs to another run: the classes differ" in done.stderr
 
 
-def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
+def test_the_pictures_of_a_result(folder: Path, tmp_path: Path) -> None:
     words = ["--classifiers", "knn,hlm-kernel,svm-features-rbf", *SMALL]
     assert parallel_mix("crossval", folder / "D.h5", "-o", tmp_path / "R.h5", *words).returncode == 0
-    for where in ("one", "two"):
-        done = parallel_mix("plot", tmp_path / "R.h5", "-o", tmp_path / where, "--format", "png")
-        assert done.returncode == 0, done.stderr
-    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    done = parallel_mix("plot", tmp_path / "R.h5", "-o", tmp_path / "figures", "--format", "png")
+    assert done.returncode == 0, done.stderr
+    pictures = {path.name for path in (tmp_path / "figures").iterdir()}
     confusions = {f"confusion-{name}.png" for name in ("knn", "hlm-kernel", "svm-features-rbf")}
-    assert set(found) == {"errors.png", "settings.png", "times.png", "efficiency.png"} | confusions
-    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    assert pictures == {"errors.png", "settings.png", "times.png", "efficiency.png"} | confusions
 
 
 def test_a_papers_table_again(tmp_path: Path) -> None:

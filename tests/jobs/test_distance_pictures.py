@@ -28,16 +28,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pictures_are_the_same_each_time(kind: str, folder: Path, tmp_path: Path) -> None:
+def test_each_kind_has_its_pictures(kind: str, folder: Path, tmp_path: Path) -> None:
     words, names = KINDS[kind]
     words = [str(folder / word) if word.endswith(".h5") else word for word in words]
     assert parallel_mix("distances", folder / "new.h5", *words, "-o", tmp_path / "D.h5").returncode == 0
-    for where in ("one", "two"):
-        done = parallel_mix("plot", tmp_path / "D.h5", "-o", tmp_path / where)
-        assert done.returncode == 0, done.stderr
-    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert set(found) == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
-    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    done = parallel_mix("plot", tmp_path / "D.h5", "-o", tmp_path / "figures")
+    assert done.returncode == 0, done.stderr
+    pictures = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert pictures == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
 
 
 def test_what_has_no_levels_takes_no_level(folder: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.conftest import (
     parallel_mix,
     signatures,
 )
+from tests.slow import slow_distances
 
 X = blobs(2300, 5, 4)
 
@@ -65,16 +66,13 @@ def test_the_same_bits_everywhere(table: Path, whole: Path, tmp_path: Path, back
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("backend", ["mpi2", "dask2"])
-def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> None:
-    rows = tmp_path / "rows.npy"
-    np.save(rows, blobs(6000, 8, 5))
-    whole = tmp_path / "whole.h5"
-    words = ["distances", rows, "--metric", "minkowski", "--p", "2.7"]
-    assert parallel_mix(*words, "-o", whole).returncode == 0
-    out = tmp_path / "D.h5"
+@pytest.mark.parametrize("backend", ["mpi2", "own-dask2"])
+def test_killed_and_gone_on_with(tmp_path: Path, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = slow_distances(tmp_path, 30.0)
+    out, whole = tmp_path / "D.h5", tmp_path / "whole.h5"
     before, after = launcher(backend)
-    command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), "--checkpoint-every", "0", *after]
+    command = [*before, str(BIN / "parallel-mix"), *words, "-o", str(out), *after]
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
     kept = out.with_name("D.h5.checkpoint")
     seen: set[int] = set()
@@ -83,6 +81,8 @@ def test_killed_and_gone_on_with(table: Path, tmp_path: Path, backend: str) -> N
         time.sleep(0.01)
     kill_with_children(process)
     assert not out.exists()
+    (tmp_path / "slowly").unlink()
+    assert parallel_mix(*words, "-o", whole).returncode == 0
     done = parallel_mix(*words, "-o", out)
     assert done.returncode == 0, done.stderr
     assert "Going on from" in done.stderr

@@ -53,16 +53,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
     for backend in ("serial1", "serial2", "mpi3", "dask2", *(["mpi1"] if kind == "mixture" else [])):
-        model, out = tmp_path / f"{backend}.h5", tmp_path / f"{backend}.csv"
+        model = tmp_path / f"{backend}.h5"
         done = parallel_mix("hlm", "fit", folder / "D.h5", "-o", model, *KINDS[kind], backend=backend)
         assert done.returncode == 0, done.stderr
         assert_same_result(tmp_path / "serial1.h5", model)
-        where = "mpi2" if backend == "dask2" and kind != "mixture" else backend  # a Dask cluster takes seconds
-        done = parallel_mix("predict", model, folder / "N.h5", "-o", out, backend=where)
+    for backend in ("serial1", "mpi2", *(["dask2"] if kind == "mixture" else [])):
+        out = tmp_path / f"{backend}.csv"
+        done = parallel_mix("predict", model, folder / "N.h5", "-o", out, backend=backend)
         assert done.returncode == 0, done.stderr
         assert out.read_text() == (tmp_path / "serial1.csv").read_text()
     assert parallel_mix("info", tmp_path / "mpi3.h5").returncode == 0
-    with (tmp_path / "mpi3.csv").open(newline="") as file:
+    with (tmp_path / "mpi2.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["row"] for row in rows] == [f"new {k}" for k in range(40)]
     for row in rows:
@@ -203,15 +204,13 @@ def test_a_model_grows_in_place_and_knows_its_batches(batches: Path, tmp_path: P
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"history.png"}
 
 
-def test_pictures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
+def test_the_pictures_of_a_result(folder: Path, tmp_path: Path) -> None:
     words = ["hlm", "fit", folder / "D.h5", "-o", tmp_path / "m.h5", "--select", "2,4,kernel", "--folds", "3"]
     assert parallel_mix(*words).returncode == 0
-    for where in ("one", "two"):
-        done = parallel_mix("plot", tmp_path / "m.h5", "-o", tmp_path / where, "--format", "png")
-        assert done.returncode == 0, done.stderr
-    found = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert set(found) == {"selection.png", "calibration.png", "map.png"}
-    assert found == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    done = parallel_mix("plot", tmp_path / "m.h5", "-o", tmp_path / "figures", "--format", "png")
+    assert done.returncode == 0, done.stderr
+    pictures = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert pictures == {"selection.png", "calibration.png", "map.png"}
 
 
 def test_an_update_stopped_and_gone_on_with(tmp_path: Path) -> None:

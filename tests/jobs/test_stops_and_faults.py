@@ -15,7 +15,9 @@ import h5py
 import numpy as np
 import pytest
 
+from parallel_mix.errors import ParallelMixError
 from tests.conftest import BIN, assert_same_result, blobs, children, environment, launcher, parallel_mix
+from tests.processes import dask_address
 
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 
@@ -58,8 +60,15 @@ def checkpoint(out: Path) -> Path:
     return out.with_name(out.name + ".checkpoint")
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
-@pytest.mark.parametrize("backend_name", ["serial1", "serial2", "mpi2", "dask2"])
+@pytest.mark.parametrize(
+    "backend_name, signum",
+    [
+        *(("serial2", signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)),
+        *(("mpi2", signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)),
+        ("serial1", signal.SIGTERM),
+        ("dask2", signal.SIGTERM),
+    ],
+)
 def test_a_signal_stops_the_run_and_it_goes_on(
     long_table: Path, whole: Path, tmp_path: Path, backend_name: str, signum: int
 ) -> None:
@@ -108,8 +117,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("approach", [1, 2])
-@pytest.mark.parametrize("backend_name", ["serial1", "serial2", "mpi1", "mpi3"])
+@pytest.mark.parametrize(
+    "backend_name, approach", [("serial1", 2), ("serial2", 1), ("serial2", 2), ("mpi1", 1), ("mpi3", 1), ("mpi3", 2)]
+)
 def test_a_failing_task_ends_the_run_and_can_be_run_alone(
     long_table: Path, tmp_path: Path, backend_name: str, approach: int
 ) -> None:
@@ -321,6 +331,27 @@ def test_a_heartbeat_goes_on_while_a_task_lasts(tmp_path: Path) -> None:
         backend.share(Constant(0))
         list(backend.map(slow_double, [0.3]))
     assert json.loads(run.status.read_text())["heartbeat"] > first
+
+
+def test_whatever_is_asked_of_a_dask_scheduler_that_is_gone_is_a_sentence() -> None:
+    from distributed import Client
+
+    from parallel_mix.backends.dask import DaskBackend
+    from tests.backends.test_contract import Constant, slow_double
+
+    client = Client(dask_address())
+    with DaskBackend(client=client) as backend:
+        backend.share(Constant(0))
+        backend._begin(slow_double)
+        client.close()
+        actions = (
+            lambda: backend._submit(0, 1),
+            lambda: backend.share(Constant(1)),
+            lambda: backend._begin(slow_double),
+        )
+        for action in actions:
+            with pytest.raises(ParallelMixError, match="scheduler is gone"):
+                action()
 
 
 def test_a_dask_scheduler_that_goes_ends_the_run_in_words(long_table: Path, whole: Path, tmp_path: Path) -> None:

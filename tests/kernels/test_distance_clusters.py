@@ -38,15 +38,15 @@ def loss_of(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> float:
 
 
 def vsh(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> tuple[float, np.ndarray]:
-    E, found = np.ascontiguousarray(D.T), medoids.astype(np.int64).copy()
+    E, medoids = np.ascontiguousarray(D.T), medoids.astype(np.int64).copy()
     steps = steps_of(w, float(E.max()))
-    if len(found) == 1:
-        return only_medoid(E, w, found, steps) / steps, found
-    few = found.copy()
-    loss = substitute_by_search(E, w, found[None], steps)[0]
+    if len(medoids) == 1:
+        return only_medoid(E, w, medoids, steps) / steps, medoids
+    few = medoids.copy()
+    loss = substitute_by_search(E, w, medoids[None], steps)[0]
     assert substitute_by_table(table_of(E, w, steps), few[None])[0] == loss
-    np.testing.assert_array_equal(few, found)
-    return loss / steps, found
+    np.testing.assert_array_equal(few, medoids)
+    return loss / steps, medoids
 
 
 def algorithm_1(D: np.ndarray, w: np.ndarray, medoids: np.ndarray) -> np.ndarray:
@@ -75,9 +75,9 @@ def test_it_is_algorithm_1(kind: str, weighted: bool, k: int) -> None:
         D = distances(60, seed, kind)
         w = r.integers(1, 5, 60).astype(float) if weighted else np.ones(60)
         start = r.choice(60, k, replace=False)
-        loss, found = vsh(D, w, start)
-        assert sorted(found) == sorted(algorithm_1(D, w, start))
-        assert loss == pytest.approx(loss_of(D, w, found), rel=1e-12)
+        loss, medoids = vsh(D, w, start)
+        assert sorted(medoids) == sorted(algorithm_1(D, w, start))
+        assert loss == pytest.approx(loss_of(D, w, medoids), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "asymmetric"])
@@ -87,8 +87,8 @@ def test_the_best_of_some_starts_is_the_best_there_is(kind: str, k: int) -> None
     for seed in range(5):
         D, w = distances(14, seed, kind), r.uniform(0.5, 2.0, 14)
         best = min(loss_of(D, w, np.array(chosen)) for chosen in combinations(range(14), k))
-        found = min(vsh(D, w, r.choice(14, k, replace=False))[0] for _ in range(20))
-        assert found == pytest.approx(best, rel=1e-12)
+        loss = min(vsh(D, w, r.choice(14, k, replace=False))[0] for _ in range(20))
+        assert loss == pytest.approx(best, rel=1e-12)
 
 
 def test_weights_of_two_are_rows_given_twice() -> None:

@@ -21,18 +21,18 @@ def test_where_the_difference_cancels(s: float) -> None:
 
 
 def test_it_falls_and_is_capped() -> None:
-    found = [solve_shape(c) for c in np.logspace(-8, 3, 200)]
-    assert found == sorted(found, reverse=True)
-    assert found[0] == solve_shape(0.0) == LARGEST_SHAPE
+    shapes = [solve_shape(c) for c in np.logspace(-8, 3, 200)]
+    assert shapes == sorted(shapes, reverse=True)
+    assert shapes[0] == solve_shape(0.0) == LARGEST_SHAPE
 
 
 @pytest.mark.parametrize("s", [0.4, 2.5, 20.0])
 def test_one_cluster_is_scipys_fit(s: float) -> None:
     u = gamma.rvs(s, scale=3.0, size=3_000, random_state=1)
     shape, _, scale = gamma.fit(u, floc=0)
-    found = solve_shape(spread_of_logs(u) / len(u))
-    assert found == pytest.approx(shape, rel=1e-6)
-    assert u.mean() / found == pytest.approx(scale, rel=1e-6)
+    own_shape = solve_shape(spread_of_logs(u) / len(u))
+    assert own_shape == pytest.approx(shape, rel=1e-6)
+    assert u.mean() / own_shape == pytest.approx(scale, rel=1e-6)
 
 
 def test_squared_distances_give_dimension_and_variance_back() -> None:

@@ -41,10 +41,10 @@ def test_the_estimate_has_the_largest_likelihood() -> None:
     w = np.random.default_rng(1).uniform(0.5, 2.0, len(u))
     for weights in (None, w):
         sums = sums_of(0, u, labels, medoids, weights)
-        found = estimate(sums, NO)
+        parameters = estimate(sums, NO)
 
-        def minus(parameters: np.ndarray, weights: np.ndarray | None = weights) -> float:
-            s, b = np.exp(parameters[0]), np.exp(parameters[1:])
+        def minus(logs: np.ndarray, weights: np.ndarray | None = weights) -> float:
+            s, b = np.exp(logs[0]), np.exp(logs[1:])
             used = u > 0
             each = gamma.logpdf(u[used], s, scale=b[labels[used]])
             return -float(each @ (np.ones(used.sum()) if weights is None else weights[used]))
@@ -54,17 +54,17 @@ def test_the_estimate_has_the_largest_likelihood() -> None:
                 minus, np.zeros(4), method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-10, "maxiter": 9000}
             ).x
         )
-        assert found.s[0] == pytest.approx(best[0], rel=1e-4)
-        np.testing.assert_allclose(sums.means / found.s, best[1:], rtol=1e-4)
+        assert parameters.s[0] == pytest.approx(best[0], rel=1e-4)
+        np.testing.assert_allclose(sums.means / parameters.s, best[1:], rtol=1e-4)
 
 
 def test_scales_are_shrunk_toward_the_mean_of_all() -> None:
     u, labels, medoids = clusters(2)
     sums = sums_of(0, u, labels, medoids)
-    found = estimate(sums, NO)
+    parameters = estimate(sums, NO)
     mean = u[u > 0].mean()
-    np.testing.assert_allclose(found.b, (60 / 61 * sums.means + 1 / 61 * mean) / found.s, rtol=1e-12)
-    assert (2 * found.whole == np.floor(2 * found.s + 0.5)).all()
+    np.testing.assert_allclose(parameters.b, (60 / 61 * sums.means + 1 / 61 * mean) / parameters.s, rtol=1e-12)
+    assert (2 * parameters.whole == np.floor(2 * parameters.s + 0.5)).all()
 
 
 def test_what_is_left_out() -> None:
@@ -74,18 +74,18 @@ def test_what_is_left_out() -> None:
     u2, labels2 = np.concatenate([u, more]), np.concatenate([labels, [3, 3, 4, 5, 5, 5]])
     medoids2 = np.concatenate([medoids, [len(u), len(u) + 2, len(u) + 3]])
     alone, both = estimate(sums_of(0, u, labels, medoids), NO), sums_of(0, u2, labels2, medoids2)
-    found = estimate(both, NO)
+    parameters = estimate(both, NO)
     assert list(both.usable) == [True] * 3 + [False] * 3
     assert list(both.zeros) == [0, 0, 0, 0, 0, 2]
-    np.testing.assert_array_equal(found.b[:3], alone.b)
-    np.testing.assert_allclose(found.b[3:], u[u > 0].mean() / found.s[0])
-    assert found.s[0] == alone.s[0]
+    np.testing.assert_array_equal(parameters.b[:3], alone.b)
+    np.testing.assert_allclose(parameters.b[3:], u[u > 0].mean() / parameters.s[0])
+    assert parameters.s[0] == alone.s[0]
 
 
 def test_too_few_to_estimate_by() -> None:
     sums = sums_of(1, np.array([0.0, 0.0, 0.0]), np.zeros(3, dtype=int), np.array([0]))
-    found = estimate(sums, np.array([7.0, 9.0]))
-    assert (found.s[0], found.b[0]) == (0.5, 9.0)
+    parameters = estimate(sums, np.array([7.0, 9.0]))
+    assert (parameters.s[0], parameters.b[0]) == (0.5, 9.0)
     assert kernel_parameters(np.array([0.0, 0.0, 3.0]), np.ones(3), 4.0) == (0.5, 4.0)
     equal = sums_of(0, np.array([0.0, 2.0, 2.0, 2.0]), np.zeros(4, dtype=int), np.array([0]))
     assert np.isfinite(estimate(equal, NO).b).all()
@@ -109,9 +109,9 @@ def test_gaussians_give_dimension_and_variance_back() -> None:
     r = np.random.default_rng(5)
     X = np.concatenate([[np.zeros(6)], r.normal(size=(4000, 6)) * 1.5])
     sums = sums_of(0, (X**2).sum(axis=1), np.zeros(len(X), dtype=int), np.array([0]))
-    found = estimate(sums, NO)
-    assert found.whole[0] == 3.0
-    assert found.b[0] / 2.0 == pytest.approx(1.5**2, rel=0.05)
+    parameters = estimate(sums, NO)
+    assert parameters.whole[0] == 3.0
+    assert parameters.b[0] / 2.0 == pytest.approx(1.5**2, rel=0.05)
     density = log_densities(
         (X[:5] ** 2).sum(axis=1)[:, None], np.array([4.5]), np.array([3.0]), np.zeros(1), np.zeros(1, int), 1
     )
@@ -122,8 +122,8 @@ def test_shapes_in_groups_classes_or_common() -> None:
     u, labels, medoids = clusters(6, (0.5, 0.5, 8.0, 8.0, 8.0))
     sums = sums_of(0, u, labels, medoids)
     assert list(shape_groups(sums, 2)) == [0, 0, 1, 1, 1]
-    found = estimate(sums, NO, "grouped", 2)
-    assert found.s[0] == found.s[1] < found.s[2] == found.s[3]
+    parameters = estimate(sums, NO, "grouped", 2)
+    assert parameters.s[0] == parameters.s[1] < parameters.s[2] == parameters.s[3]
     classes = ClusterSums.joined(
         [sums_of(k, u[61 * k : 61 * k + 61], np.zeros(61, int), np.array([0])) for k in (0, 1)]
     )
@@ -132,9 +132,9 @@ def test_shapes_in_groups_classes_or_common() -> None:
 
 def test_posteriors_add_to_one_whatever_underflows() -> None:
     squares = np.array([[1.0, 2.0], [1e6, 2e6], [1e300, 1e300], [np.inf, np.inf]])
-    found = posteriors(
+    probabilities = posteriors(
         log_densities(squares, np.ones(2), np.ones(2), np.zeros(2), np.array([0, 1]), 2), np.array([0.25, 0.75])
     )
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert found[1, 0] == 1.0
-    np.testing.assert_allclose(found[3], [0.25, 0.75])
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert probabilities[1, 0] == 1.0
+    np.testing.assert_allclose(probabilities[3], [0.25, 0.75])

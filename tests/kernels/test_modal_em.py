@@ -25,8 +25,8 @@ def kernels_of(X: Array, sigma: float) -> ScaledKernels:
 
 def log_density(points: Array, kernels: ScaledKernels) -> Array:
     sums = kernel_sums(points, np.full(len(points), -3.0), kernels)
-    found: Array = np.log(sums[:, -3]) + sums[:, -1]
-    return found
+    logs: Array = np.log(sums[:, -3]) + sums[:, -1]
+    return logs
 
 
 @pytest.mark.parametrize("d", [1, 2, 8, 40])

@@ -43,8 +43,8 @@ def test_mallows_by_linear_programming() -> None:
     rows = np.kron(np.eye(len(p)), np.ones(len(q)))
     columns = np.kron(np.ones(len(p)), np.eye(len(q)))
     cost = cdist(v, u, "sqeuclidean").ravel()
-    found = linprog(cost, A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([p, q]), method="highs")
-    assert matrix("mallows", S)[1, 6] ** 2 == pytest.approx(found.fun, rel=1e-9)
+    optimum = linprog(cost, A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([p, q]), method="highs")
+    assert matrix("mallows", S)[1, 6] ** 2 == pytest.approx(optimum.fun, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["mallows", "irm"])

@@ -40,9 +40,9 @@ def test_the_most_similar(ties: bool, k: int) -> None:
 def test_votes_and_ties() -> None:
     y, prior = np.array([0, 1, 1, 2, 2, 0]), np.array([0.2, 0.3, 0.5])
     near = np.array([[0, 1, 3, 4, 2, 5], [1, 2, 0, 3, 5, 4]])
-    found = votes(near, y, prior, np.array([1, 2, 3, 6, 9]))
-    np.testing.assert_array_equal(found[:, 0], [0, 1, 2, 2, 2])
-    np.testing.assert_array_equal(found[:, 1], [1, 1, 1, 2, 2])
+    winners = votes(near, y, prior, np.array([1, 2, 3, 6, 9]))
+    np.testing.assert_array_equal(winners[:, 0], [0, 1, 2, 2, 2])
+    np.testing.assert_array_equal(winners[:, 1], [1, 1, 1, 2, 2])
     assert votes(near, y, np.full(3, 1 / 3), np.array([2]))[0, 0] == 0
     scores = np.array([[1.0, 1.0 + 1e-15, 0.0], [-np.inf, -np.inf, -np.inf]])
     np.testing.assert_array_equal(first_largest(scores, prior), [1, 2])
@@ -81,9 +81,16 @@ def quadratic_program(K: np.ndarray, s: np.ndarray, ridge: float) -> np.ndarray:
         return float(0.5 * w @ K @ w - s @ w + 0.5 * ridge * w @ w)
 
     bounds, simplex = [(0, 1)] * k, {"type": "eq", "fun": lambda w: w.sum() - 1}
-    found = minimize(value, np.full(k, 1 / k), jac=lambda w: K @ w - s + ridge * w, bounds=bounds, constraints=simplex,
-                     method="SLSQP", options={"ftol": 1e-14, "maxiter": 1000})  # fmt: skip
-    return np.asarray(found.x)
+    optimum = minimize(
+        value,
+        np.full(k, 1 / k),
+        jac=lambda w: K @ w - s + ridge * w,
+        bounds=bounds,
+        constraints=simplex,
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    return np.asarray(optimum.x)
 
 
 @pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
@@ -107,11 +114,11 @@ def test_regression_weights(symmetric: bool) -> None:
     K = (K + K.transpose(0, 2, 1)) / 2 if symmetric else K
     K[0, 3] = K[0, 2]
     K[0, :, 3] = K[0, :, 2]
-    found = regression_weights(K, s, ridges)
+    weights = regression_weights(K, s, ridges)
     for r, ridge in enumerate(ridges):
         for row in range(5):
             expected = np.linalg.pinv(K[row] + ridge * np.eye(8), rcond=8 * 2.3e-16) @ s[row]
-            np.testing.assert_allclose(found[r, row], expected, atol=1e-8)
+            np.testing.assert_allclose(weights[r, row], expected, atol=1e-8)
 
 
 def test_affinities() -> None:
@@ -127,12 +134,12 @@ def test_small_machines_are_libsvms(classes: int) -> None:
     X[..., 0] += y
     new = R.normal(size=(40, 3)) + 1.0
     K, across = X @ X.transpose(0, 2, 1), np.einsum("nij,nj->ni", X, new)
-    found = classes_by_machines(K, y, across, Cs, classes)
+    predicted = classes_by_machines(K, y, across, Cs, classes)
     differ = 0
     for row in range(40):
         for t, C in enumerate(Cs):
             machine = SVC(C=C, kernel="precomputed").fit(K[row], y[row])
-            differ += machine.predict(across[row][None])[0] != found[t, row]
+            differ += machine.predict(across[row][None])[0] != predicted[t, row]
     assert differ <= 1  # of 120: within the tolerance of both
 
 
@@ -271,8 +278,8 @@ def test_sums_that_differ_by_roundings_alone_are_ties() -> None:
             exact[row, h] = of_class[int(np.argmax(totals))]
     for unit in (0.1, 1.0, 1e-17, 0.3):
         for order in (slice(None), slice(None, None, -1)):
-            found = centroids_of(tenths * unit, y, np.ascontiguousarray(near[:, order]), 2)
-            np.testing.assert_array_equal(found, exact)
+            centroids = centroids_of(tenths * unit, y, np.ascontiguousarray(near[:, order]), 2)
+            np.testing.assert_array_equal(centroids, exact)
 
 
 def test_the_unit_of_scores_has_no_say_in_what_is_a_tie() -> None:

@@ -25,16 +25,16 @@ def test_medoids_are_rows_of_their_groups(method: str, weighted: bool) -> None:
     w = np.random.default_rng(1).uniform(0.5, 2.0, 60) if weighted else None
     groups = [np.flatnonzero(group == GROUP) for group in range(3)]
     with SerialBackend(1) as backend:
-        found = cluster_distances(HeldMatrix(D), method, [4], groups=groups, w=w, restarts=3, backend=backend)[4]
-    assert len(found.medoids) == len(set(found.medoids)) == 12
-    np.testing.assert_array_equal(GROUP[found.medoids], found.groups)
-    np.testing.assert_array_equal(found.labels[found.medoids], np.arange(12))
-    np.testing.assert_array_equal(found.groups[found.labels], GROUP)
-    np.testing.assert_array_equal(found.sizes, np.bincount(found.labels))
+        clustering = cluster_distances(HeldMatrix(D), method, [4], groups=groups, w=w, restarts=3, backend=backend)[4]
+    assert len(clustering.medoids) == len(set(clustering.medoids)) == 12
+    np.testing.assert_array_equal(GROUP[clustering.medoids], clustering.groups)
+    np.testing.assert_array_equal(clustering.labels[clustering.medoids], np.arange(12))
+    np.testing.assert_array_equal(clustering.groups[clustering.labels], GROUP)
+    np.testing.assert_array_equal(clustering.sizes, np.bincount(clustering.labels))
     weights = np.ones(60) if w is None else w
-    assert found.loss == pytest.approx(weights @ D[np.arange(60), found.medoids[found.labels]])
-    for cluster, medoid in enumerate(found.medoids):
-        members = np.flatnonzero(found.labels == cluster)
+    assert clustering.loss == pytest.approx(weights @ D[np.arange(60), clustering.medoids[clustering.labels]])
+    for cluster, medoid in enumerate(clustering.medoids):
+        members = np.flatnonzero(clustering.labels == cluster)
         totals = weights[members] @ D[np.ix_(members, members)]
         assert totals.min() == pytest.approx(totals[list(members).index(medoid)])
 

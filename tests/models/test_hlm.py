@@ -41,12 +41,12 @@ def plain_kernel_hlm(D: np.ndarray, y: np.ndarray, new: np.ndarray, w: np.ndarra
     s = brentq(lambda s: np.log(s) - digamma(s) - c, 1e-6, 1e6)
     b = np.average(u, weights=v) / s
     whole = max(np.floor(2 * s + 0.5) / 2, 0.5)
-    found = []
+    posteriors = []
     for row in new:
         kernel = (np.pi * b) ** -whole * np.exp(-(row**2) / b)
         densities = [(w * kernel)[y == k].sum() / w.sum() for k in range(y.max() + 1)]
-        found.append(np.array(densities) / sum(densities))
-    return np.array(found)
+        posteriors.append(np.array(densities) / sum(densities))
+    return np.array(posteriors)
 
 
 @pytest.mark.parametrize("w", [np.ones(240), np.random.default_rng(5).uniform(0.2, 5.0, 240)])
@@ -96,16 +96,16 @@ def test_mixture_hlm_is_the_plain_one() -> None:
 
 
 def test_selection_takes_the_smallest_error_and_then_the_smallest_model() -> None:
-    found = fit(D, Y, 1, 2, 4, KERNEL, folds=5, restarts=3)
-    assert found.errors is not None
-    assert found.errors.shape == (4, 5)
-    means = found.errors.mean(axis=1)
+    selection = fit(D, Y, 1, 2, 4, KERNEL, folds=5, restarts=3)
+    assert selection.errors is not None
+    assert selection.errors.shape == (4, 5)
+    means = selection.errors.mean(axis=1)
     candidates = (1, 2, 4, KERNEL)
     best = min(range(4), key=lambda k: (round(means[k], 12), candidates[k] or np.inf))
-    assert found.model.count == candidates[best]
+    assert selection.model.count == candidates[best]
     one = fit(D, Y, 4, folds=5, restarts=3).model
-    if found.model.count == 4:
-        np.testing.assert_array_equal(found.model.centroids, one.centroids)
+    if selection.model.count == 4:
+        np.testing.assert_array_equal(selection.model.centroids, one.centroids)
     far = D + 100.0 * (Y[:, None] != Y)
     assert fit(far, Y, 1, 2, KERNEL, restarts=2).model.count == 1, "all are without error: the smallest"
 
@@ -226,14 +226,14 @@ def test_no_model_has_seen_the_rows_it_is_tested_on(candidate: int) -> None:
     y = np.where(np.arange(60) % 13 == 0, -1, Y[::4])
     points = X[::4]
     distances = cdist(points, points)
-    found = fit(distances, y, candidate, folds=4, validate=True)
+    validation = fit(distances, y, candidate, folds=4, validate=True)
     folds = stratified_folds(y, 4, 0)
-    assert found.errors is not None
-    assert found.held_out is not None
+    assert validation.errors is not None
+    assert validation.held_out is not None
     for fold in range(4):
         train, test = np.flatnonzero((folds != fold) & (y >= 0)), np.flatnonzero(folds == fold)
         alone = fit(distances[np.ix_(train, train)], y[train], candidate).model
         expected = alone.posteriors(distances[np.ix_(test, train[alone.centroids])])
-        np.testing.assert_allclose(found.held_out[test], expected, rtol=1e-9, atol=1e-12)
-        assert found.errors[0, fold] == pytest.approx(np.mean(expected.argmax(axis=1) != y[test]))
-    assert np.isnan(found.held_out[y < 0]).all()
+        np.testing.assert_allclose(validation.held_out[test], expected, rtol=1e-9, atol=1e-12)
+        assert validation.errors[0, fold] == pytest.approx(np.mean(expected.argmax(axis=1) != y[test]))
+    assert np.isnan(validation.held_out[y < 0]).all()

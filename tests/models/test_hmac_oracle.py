@@ -45,16 +45,16 @@ def group_ends(ends: np.ndarray, sigma: float) -> np.ndarray:
 
 def oracle(X: np.ndarray, bandwidths: np.ndarray, nested: bool = True, w: np.ndarray | None = None) -> list[np.ndarray]:
     w = np.full(len(X), 1 / len(X)) if w is None else w / w.sum()
-    starts, member, found = X, np.arange(len(X)), []
+    starts, member, levels = X, np.arange(len(X)), []
     for sigma in bandwidths:
         ends = np.array([climb_slowly(x, X, w, sigma) for x in starts])
         groups = group_ends(ends, sigma)
         labels = groups[member]
-        found.append(labels)
+        levels.append(labels)
         if nested:
             starts = np.array([ends[groups == k][0] for k in range(groups.max() + 1)])
             member = labels
-    return found
+    return levels
 
 
 DATA: dict[str, Callable[[], np.ndarray]] = {
@@ -78,7 +78,7 @@ def fit(X: np.ndarray, backend: Backend | None = None, w: np.ndarray | None = No
 
 def beyond_boundary(result: HmacResult, level: int) -> np.ndarray:
     """Rows not listed as boundary rows at this level or, where labels come from below, one before."""
-    listed = [found.boundary for found in result.levels[: level + 1]]
+    listed = [one.boundary for one in result.levels[: level + 1]]
     mask = np.ones(len(result.levels[0].labels), dtype=bool)
     mask[np.concatenate(listed).astype(int)] = False
     return mask

@@ -35,9 +35,9 @@ def test_each_number_of_neighbours_has_its_own_votes(kind: str, ks: tuple[int, .
         model, new = KNNClassifier(input="distances").fit(GAPS, Y), NEW_GAPS
     else:
         model, new = KNNClassifier().fit(-GAPS, Y), -NEW_GAPS
-    found = model.predict_settings(new, [{"n_neighbors": k} for k in ks])
+    predictions = model.predict_settings(new, [{"n_neighbors": k} for k in ks])
     expected = [[vote(gaps, k) for gaps in NEW_GAPS] for k in ks]
-    assert found.tolist() == expected
+    assert predictions.tolist() == expected
     assert len({tuple(row) for row in expected}) > 3, "otherwise this would say nothing"
 
 
@@ -48,6 +48,6 @@ def test_settings_are_answered_in_the_order_in_which_they_are_asked(
 ) -> None:
     model = classifier().fit(np.exp(-(GAPS**2)), Y)
     similar, settings = np.exp(-(NEW_GAPS**2)), [{"n_neighbors": k} for k in ks]
-    found = model.predict_settings(similar, settings)
-    for setting, told in zip(settings, found, strict=True):
+    predictions = model.predict_settings(similar, settings)
+    for setting, told in zip(settings, predictions, strict=True):
         np.testing.assert_array_equal(model.predict_settings(similar, [setting])[0], told)

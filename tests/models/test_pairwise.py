@@ -199,11 +199,11 @@ def test_what_a_matrix_is_like() -> None:
     skew = cdist(X, X)
     skew[3, 4] += 1.0
     skew[5, 5] = -2.0
-    found = properties_of(InMemory(skew))
-    assert found.asymmetry is not None
-    assert found.asymmetry > 0.0
-    assert (found.diagonal, found.negative) == (2.0, 1)
-    assert any("not symmetric" in line for line in found.lines())
+    properties = properties_of(InMemory(skew))
+    assert properties.asymmetry is not None
+    assert properties.asymmetry > 0.0
+    assert (properties.diagonal, properties.negative) == (2.0, 1)
+    assert any("not symmetric" in line for line in properties.lines())
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 15, 60, 256])
@@ -216,11 +216,11 @@ def test_findings_are_the_same_however_many_rows_are_read_at_once(
     odd = zero.copy()
     odd[41, 41], odd[52, 52], odd[3, 50], odd[58, 2] = -0.25, 0.125, -1.0, 1e3
     for D in (zero, odd):
-        found, others = properties_of(InMemory(D)), D[~np.eye(60, dtype=bool)]
-        assert found.diagonal == np.abs(np.diagonal(D)).max()
-        assert (found.lowest, found.highest) == (others.min(), others.max())
-        assert found.mean == pytest.approx(others.mean())
-        assert found.negative == (D < 0).sum()
+        properties, others = properties_of(InMemory(D)), D[~np.eye(60, dtype=bool)]
+        assert properties.diagonal == np.abs(np.diagonal(D)).max()
+        assert (properties.lowest, properties.highest) == (others.min(), others.max())
+        assert properties.mean == pytest.approx(others.mean())
+        assert properties.negative == (D < 0).sum()
 
 
 def test_a_zero_diagonal_is_zero_in_every_row() -> None:

@@ -76,14 +76,14 @@ def test_one_fit_serves_many_settings(estimator: Any) -> None:
     for name in names:
         settings = [{**setting, name: value} for setting in settings for value in GRIDS[name]]
     model = clone(estimator).fit(S_TRAIN, Y[TRAIN])
-    found = model.predict_settings(S_TEST, settings)
-    for setting, told in zip(settings, found, strict=True):
+    predictions = model.predict_settings(S_TEST, settings)
+    for setting, told in zip(settings, predictions, strict=True):
         alone = clone(estimator).set_params(**setting).fit(S_TRAIN, Y[TRAIN])
         np.testing.assert_array_equal(alone.predict(S_TEST), told)
     assert np.mean(model.predict(S_TEST) == Y[TEST]) > 0.4
     if estimator.learns_classes_only:
         np.testing.assert_array_equal(
-            clone(estimator).fit_checked(None, Y[TRAIN]).predict_settings(S_TEST, settings), found
+            clone(estimator).fit_checked(None, Y[TRAIN]).predict_settings(S_TEST, settings), predictions
         )
 
 
@@ -163,11 +163,11 @@ def slow_local_sda(x: int, k: int, estimate: str, pairwise: bool, zeta: float) -
         for h in mu:
             for g in range(3):
                 if pairwise:
-                    found = [B[z, o] for z in of[g] for o in of[h] if z != o or len(of[g]) == 1]
+                    similarities = [B[z, o] for z in of[g] for o in of[h] if z != o or len(of[g]) == 1]
                 else:
-                    found = [B[z, mu[h]] for z in of[g] if z != mu[h] or len(of[h]) == 1]
-                if found:
-                    values[g, h] = np.array(found)
+                    similarities = [B[z, mu[h]] for z in of[g] if z != mu[h] or len(of[h]) == 1]
+                if similarities:
+                    values[g, h] = np.array(similarities)
         return mu, values
 
     def exponential(values: np.ndarray) -> np.ndarray | None:
@@ -195,14 +195,14 @@ def slow_local_sda(x: int, k: int, estimate: str, pairwise: bool, zeta: float) -
         for z in range(90):
             row = S_TRAIN[z].copy()
             row[z] = -np.inf
-            for key, found in local(np.argsort(-row, kind="stable")[:k])[1].items():
-                histories.setdefault(key, []).append(found)
+            for key, sample in local(np.argsort(-row, kind="stable")[:k])[1].items():
+                histories.setdefault(key, []).append(sample)
         from parallel_mix.kernels.similarity.dirichlet import dirichlet_prior
 
-        for key, found in histories.items():
-            pmfs = [exponential(one) if exponential(one) is not None else delta(one) for one in found]
+        for key, samples in histories.items():
+            pmfs = [exponential(one) if exponential(one) is not None else delta(one) for one in samples]
             averages[key] = np.mean(pmfs, axis=0)
-            counts = np.array([np.bincount(bins_of(one, omega), minlength=len(omega)) for one in found])
+            counts = np.array([np.bincount(bins_of(one, omega), minlength=len(omega)) for one in samples])
             alphas[key] = dirichlet_prior(counts)
     joint = np.full(3, -np.inf)
     for g in mu:

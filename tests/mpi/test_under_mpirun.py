@@ -67,8 +67,8 @@ def test_a_job_that_was_suspended_goes_on(tmp_path: Path) -> None:
         assert run.poll() is None, run.communicate()[1]
         assert time.monotonic() < until
         time.sleep(0.02)
-    found = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=True).stdout.split()
-    ranks = [int(pid) for pid in found]
+    pids = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=True).stdout.split()
+    ranks = [int(pid) for pid in pids]
     assert len(ranks) == 2
     for pid in ranks:
         os.kill(pid, signal.SIGSTOP)

@@ -87,8 +87,8 @@ class Cluster:
         return [line.split()[0] for line in done.stdout.splitlines()]
 
     def state(self, job: str) -> str:
-        found = self.run("squeue", "-h", "-a", "--states=all", f"--jobs={job}", "-o", "%T").stdout.split()
-        return found[0] if found else "gone"
+        states = self.run("squeue", "-h", "-a", "--states=all", f"--jobs={job}", "-o", "%T").stdout.split()
+        return states[0] if states else "gone"
 
     def wait(self, condition: Callable[[], object], folder: Path, seconds: float = 90) -> None:
         until = time.monotonic() + seconds

@@ -87,8 +87,8 @@ class Hosts:
     def end_all(self, i: int) -> None:
         """End whatever still runs on host i."""
         space = self._spaces()[i - 1]
-        found = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True, check=False).stdout
-        for pid in found.split():
+        pids = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True, check=False).stdout
+        for pid in pids.split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,10 +14,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import AS_ROOT, BIN, assert_same_result, blobs, parallel_mix
+from tests.slow import slow_distances
 from tests.slurm.hosts import Hosts
 
 NAMES = ["h1", "h2", "h3", "h4"]
-LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
 
 
 @pytest.fixture
@@ -46,20 +47,20 @@ def hosts(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         made.down()
 
 
-def command(folder: Path, source: Path, output: str, *options: str) -> tuple[list[str], dict[str, str]]:
+def command(folder: Path, *words: str) -> tuple[list[str], dict[str, str]]:
     """mpirun on h1 with two ranks on each host."""
     agent = folder / "agent"
-    words = [str(agent), "h1", str(BIN / "mpirun"), "--prtemca", "plm_ssh_agent", str(agent)]
-    words += ["--host", ",".join(f"{name}:2" for name in NAMES), str(BIN / "parallel-mix"), "hmac", str(source)]
+    mpirun = [str(agent), "h1", str(BIN / "mpirun"), "--prtemca", "plm_ssh_agent", str(agent)]
+    mpirun += ["--host", ",".join(f"{name}:2" for name in NAMES), str(BIN / "parallel-mix")]
     # Open MPI 5.0.11 shares the machine's topology by a file that on such hosts is sometimes not there, and crashes.
     alone = {"PRTE_MCA_rtc_hwloc_vmhole": "none", "PMIX_MCA_pmix_hwloc_hole_kind": "none"}
-    return [*words, "-o", str(folder / output), *options], {**os.environ, **AS_ROOT, **alone}
+    return [*mpirun, *words], {**os.environ, **AS_ROOT, **alone}
 
 
 def test_four_hosts_give_the_same_bits(hosts: Hosts, tmp_path: Path) -> None:
     np.save(tmp_path / "t.npy", blobs(1500, 4))
     parallel_mix("hmac", tmp_path / "t.npy", "-o", tmp_path / "serial.h5")
-    words, env = command(tmp_path, tmp_path / "t.npy", "out.h5")
+    words, env = command(tmp_path, "hmac", "t.npy", "-o", "out.h5")
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "mpi, 8 at a time" in done.stderr
@@ -68,10 +69,10 @@ def test_four_hosts_give_the_same_bits(hosts: Hosts, tmp_path: Path) -> None:
 
 
 def test_a_host_that_is_cut_off_ends_the_run_and_is_named(hosts: Hosts, tmp_path: Path) -> None:
-    np.save(tmp_path / "long.npy", blobs(30_000, 8, 9))
-    words, env = command(tmp_path, tmp_path / "long.npy", "out.h5", *LONG)
+    slow = slow_distances(tmp_path, 240.0)  # 30 s of eight ranks
+    words, env = command(tmp_path, *slow, "-o", "out.h5")
     with (tmp_path / "out.txt").open("wb") as out:
-        process = subprocess.Popen(words, env={**env, "PARALLEL_MIX_SILENCE": "12"}, stdout=out, stderr=out)
+        process = subprocess.Popen(words, env={**env, "PARALLEL_MIX_SILENCE": "8"}, stdout=out, stderr=out)
     until = time.monotonic() + 60
     while not (tmp_path / "out.h5.checkpoint").exists():
         assert time.monotonic() < until, (tmp_path / "out.txt").read_text()
@@ -88,8 +89,10 @@ def test_a_host_that_is_cut_off_ends_the_run_and_is_named(hosts: Hosts, tmp_path
     state = json.loads((tmp_path / "out.h5.progress.json").read_text())
     assert state["state"] == "failed"
     assert "h3" in state["message"]
-    again = parallel_mix("hmac", tmp_path / "long.npy", "-o", tmp_path / "out.h5", *LONG)
-    assert again.returncode == 0, again.stderr
-    assert "Going on from" in again.stderr
-    parallel_mix("hmac", tmp_path / "long.npy", "-o", tmp_path / "whole.h5", *LONG)
+    (tmp_path / "slowly").unlink()
+    with contextlib.chdir(tmp_path):
+        again = parallel_mix(*slow, "-o", "out.h5")
+        assert again.returncode == 0, again.stderr
+        assert "Going on from" in again.stderr
+        assert parallel_mix(*slow, "-o", "whole.h5").returncode == 0
     assert_same_result(tmp_path / "whole.h5", tmp_path / "out.h5")

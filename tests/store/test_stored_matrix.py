@@ -105,13 +105,13 @@ def test_stripes_tell_what_the_whole_does(tmp_path: Path, monkeypatch: pytest.Mo
     E[41, 41], E[13, 2], E[13, 5] = -0.5, -2.0, 9.0
     matrix = stored(tmp_path / "D.h5", data=E)
     parts = [survey_stripe(matrix, stripe) for stripe in stripes_of(matrix.shape)]
-    found = joined_surveys(matrix, tmp_path / "D.h5", parts)
+    joined = joined_surveys(matrix, tmp_path / "D.h5", parts)
     assert len(parts) == 9
-    assert (found.lowest, found.lowest_at, found.highest) == (-2.0, (13, 2), 9.0)
-    assert (found.diagonal, found.diagonal_at) == (0.5, 41)
-    assert found == survey(E, tmp_path / "D.h5")
+    assert (joined.lowest, joined.lowest_at, joined.highest) == (-2.0, (13, 2), 9.0)
+    assert (joined.diagonal, joined.diagonal_at) == (0.5, 41)
+    assert joined == survey(E, tmp_path / "D.h5")
     E[14, 2] = 3.0
-    assert survey(E, tmp_path / "D.h5").digest != found.digest
+    assert survey(E, tmp_path / "D.h5").digest != joined.digest
     E[50, 1] = E[20, 4] = np.nan
     with pytest.raises(InputError, match="row 21"):
         survey(E, tmp_path / "D.h5")

@@ -91,7 +91,7 @@ class ClustersJob:
         decided |= {"classes": known} if known is not None else {}
         decided |= {"restarts": options.restarts} if options.method == "vsh" else {}
         marked = {} if known is None else {"classes": Fingerprint(known, "the classes differ")}
-        found = cluster_distances(
+        clusterings = cluster_distances(
             self.matrix,
             options.method,
             options.clusters,
@@ -103,10 +103,10 @@ class ClustersJob:
             run=job.start(decided | marked, unit="starts"),
             largest=self.table.survey.highest if self.shard else None,
         )
-        for clustering in found.values():
+        for clustering in clusterings.values():
             job.progress.say(f"{plural(len(clustering.medoids), 'cluster')}: total distance {clustering.loss:.9g}.")
         kept = {"@dataset": options.dataset, **names(self.table)}
-        job.write("clusters", tree_of(found, decided, self.classes), self.table, kept)
+        job.write("clusters", tree_of(clusterings, decided, self.classes), self.table, kept)
 
 
 def digest_of_groups(groups: list[np.ndarray]) -> str:

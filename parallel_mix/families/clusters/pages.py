@@ -20,22 +20,22 @@ from parallel_mix.store.stored_matrix import matrix_at
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """A map of each clustering (from the distances, where they still are), and losses where there are several."""
-    found = read_clusterings(path)
+    clusterings = read_clusterings(path)
     written: list[Path] = []
-    if len(found) > 1:
-        written += save(_draw_losses(found), folder, "losses", formats)
+    if len(clusterings) > 1:
+        written += save(_draw_losses(clusterings), folder, "losses", formats)
     source, dataset = read_source(path)
     if not source.exists():
         if not written:
             raise InputError(f"{source}, whose distances {path} was made from, is not there: there is nothing to draw.")
         return written
     matrix = matrix_at(source, dataset)
-    if matrix.shape[0] != len(found[0].labels):
+    if matrix.shape[0] != len(clusterings[0].labels):
         raise InputError(f"{source} has changed since {path} was made from it: make the result again.")
     chosen = sample_of(matrix.shape[0], np.random.default_rng(0))
-    chosen = np.union1d(chosen, np.concatenate([one.centroids for one in found]))
+    chosen = np.union1d(chosen, np.concatenate([one.centroids for one in clusterings]))
     Z, shares = scaled_coordinates(np.asarray(matrix.among(chosen, chosen), dtype=np.float64))
-    for one in found:
+    for one in clusterings:
         figure = _draw_map(Z, shares, one.labels[chosen], np.searchsorted(chosen, one.centroids), one)
         written += save(figure, folder, f"map-{one.count:03d}-clusters", formats)
     return written
@@ -55,10 +55,11 @@ def _label(one: StoredClustering, cluster: int) -> str | None:
     return f"{cluster}{of}: {one.sizes[cluster]:,}" if cluster < MOST_LISTED else None
 
 
-def _draw_losses(found: list[StoredClustering]) -> Any:
+def _draw_losses(clusterings: list[StoredClustering]) -> Any:
     figure = new_figure(8, 4.5)
     axes = figure.add_subplot()
-    axes.plot([one.count for one in found], [one.loss for one in found], marker="o", color=COLOURS[0], linewidth=1.2)
+    counts, losses = [one.count for one in clusterings], [one.loss for one in clusterings]
+    axes.plot(counts, losses, marker="o", color=COLOURS[0], linewidth=1.2)
     axes.set_xlabel("clusters")
     axes.set_ylabel("total distance to the medoids")
     axes.xaxis.get_major_locator().set_params(integer=True)

@@ -18,17 +18,18 @@ def describe(path: Path) -> list[str]:
     """Sizes and loss of each clustering, and how well it agrees with known classes."""
     tree, known = read_result(path, "clusters"), read_classes(path)
     lines = [f"{path}: clustering by distances alone ({tree['@method']})"]
-    for found in read_clusterings(path):
-        sizes = ", ".join(f"{size:,}" for size in found.sizes[:MOST_SIZES])
-        more = ", ..." if len(found.sizes) > MOST_SIZES else ""
-        lines.append(f"{plural(found.count, 'cluster')}: total distance {found.loss:.9g}; rows {sizes}{more}")
-        if known and found.classes is None and len({name for name in known if is_known([name])[0]}) > 1:
+    for clustering in read_clusterings(path):
+        sizes = ", ".join(f"{size:,}" for size in clustering.sizes[:MOST_SIZES])
+        more = ", ..." if len(clustering.sizes) > MOST_SIZES else ""
+        lines.append(f"{plural(clustering.count, 'cluster')}: total distance {clustering.loss:.9g}; rows {sizes}{more}")
+        if known and clustering.classes is None and len({name for name in known if is_known([name])[0]}) > 1:
             from sklearn.metrics import adjusted_rand_score
 
             some = is_known(known)
-            score = adjusted_rand_score(np.array(known)[some], found.labels[some])
+            score = adjusted_rand_score(np.array(known)[some], clustering.labels[some])
             lines[-1] += f"; agreement with known classes (ARI) {score:.3f}"
-        if found.classes is not None:
-            of = {name: np.flatnonzero(np.array(found.classes) == name) for name in sorted(set(found.classes))}
+        if clustering.classes is not None:
+            classes = np.array(clustering.classes)
+            of = {name: np.flatnonzero(classes == name) for name in sorted(set(clustering.classes))}
             lines += [f"  {name}: clusters {', '.join(map(str, here))}" for name, here in of.items()]
     return lines

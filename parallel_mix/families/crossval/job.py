@@ -38,16 +38,16 @@ def protocol_of(options: Any) -> Protocol:
 
 def methods_of(options: Any) -> tuple[Method, ...]:
     """The classifiers, with the grids of a file."""
-    found = [method_named(name) for name in dict.fromkeys(options.classifiers)]
+    methods = [method_named(name) for name in dict.fromkeys(options.classifiers)]
     grids = grids_in(options.grid) if options.grid else {}
-    known = {key: method for method in found for key in (method.name, method.title)}
+    known = {key: method for method in methods for key in (method.name, method.title)}
     for name in grids:
         if name not in known:
             raise InputError(f"{options.grid} has a grid for {name!r}, which is none of the classifiers asked for.")
     for name, grid in grids.items():
-        place = found.index(known[name])
-        found[place] = with_grid(found[place], grid)
-    return tuple(found)
+        place = methods.index(known[name])
+        methods[place] = with_grid(methods[place], grid)
+    return tuple(methods)
 
 
 def grids_in(path: Path) -> dict[str, dict[str, Any]]:
@@ -195,10 +195,10 @@ class CrossvalJob:
         if job.options.only_task is not None:
             self._only(recipe, job.options.only_task)
             return
-        found = compare(recipe, job.backend, job.start(self.decided | self._fingerprints(), unit="folds"))
-        self._write(found)
-        job.progress.say(found.table(name=self.table.path.stem).rstrip())
-        self._complain(found)
+        comparison = compare(recipe, job.backend, job.start(self.decided | self._fingerprints(), unit="folds"))
+        self._write(comparison)
+        job.progress.say(comparison.table(name=self.table.path.stem).rstrip())
+        self._complain(comparison)
 
     @property
     def decided(self) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class CrossvalJob:
         """Data and all that decides the answer, in a word."""
         return hashlib.sha256(json.dumps([self.job.digest, self.decided]).encode()).hexdigest()[:16]
 
-    def _write(self, found: Comparison) -> None:
+    def _write(self, comparison: Comparison) -> None:
         job = self.job
         about = {
             "@protocol": json.dumps(asdict(self.protocol)),
@@ -245,20 +245,22 @@ class CrossvalJob:
             "@conversion": self.conversion,
             "@metric": "vdm" if self.learns else "",
         }
-        tree = tree_of(about, self.names, self.y, found)
+        tree = tree_of(about, self.names, self.y, comparison)
         data: dict[str, Any] = {"known": self.known}
         data |= {"rows": [self.table.rows[k] for k in self.known]} if self.table.rows is not None else {}
         times = {
-            "seconds": {f"{m:03d}": marks.seconds for m, marks in enumerate(found.marks)},
-            "refits": {f"{m:03d}": marks.fits for m, marks in enumerate(found.marks)},
+            "seconds": {f"{m:03d}": marks.seconds for m, marks in enumerate(comparison.marks)},
+            "refits": {f"{m:03d}": marks.fits for m, marks in enumerate(comparison.marks)},
         }
-        failed = sum(len(marks.failures) for marks in found.marks)
+        failed = sum(len(marks.failures) for marks in comparison.marks)
         how = f"finished, {plural(failed, 'fit')} failed" if failed else "finished"
         job.write("crossval", tree, self.table, data, run=times, how=how)
 
-    def _complain(self, found: Comparison) -> None:
+    def _complain(self, comparison: Comparison) -> None:
         """End with the failures, where there are some."""
-        failed = [(m, *where, text) for m, marks in enumerate(found.marks) for where, text in marks.failures.items()]
+        failed = [
+            (m, *where, text) for m, marks in enumerate(comparison.marks) for where, text in marks.failures.items()
+        ]
         if not failed:
             return
         m, p, fold, text = failed[0]
@@ -279,9 +281,9 @@ class CrossvalJob:
         exam = recipe.load()
         train, test = exam.partition(p).rows(WHOLE if fold == folds else fold)
         method, seed = self.methods[m], self.protocol.seed
-        for _, found in predictions(exam.rows, method, method.settings, train, test, seed):
-            if isinstance(found, BaseException):
-                raise found
+        for _, outcome in predictions(exam.rows, method, method.settings, train, test, seed):
+            if isinstance(outcome, BaseException):
+                raise outcome
         self.job.progress.say(f"Task {number} ({method.name}, partition {p}) ran without an error.")
 
 

@@ -21,24 +21,24 @@ MOST_VALUES = 24
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...]) -> list[Path]:
     """All pictures of a result of `crossval`."""
-    found = read_comparison(path)
-    written = save(_draw_errors(found), folder, "errors", formats)
-    chosen = [method for method in found.methods if method.settings[0]]
+    comparison = read_comparison(path)
+    written = save(_draw_errors(comparison), folder, "errors", formats)
+    chosen = [method for method in comparison.methods if method.settings[0]]
     if chosen:
         written += save(_draw_settings(chosen), folder, "settings", formats)
-    for method in found.methods:
+    for method in comparison.methods:
         if (method.predicted >= 0).any():
             name = "".join(c if c.isalnum() or c in "-_." else "-" for c in method.name)
-            written += save(_draw_confusion(found, method), folder, f"confusion-{name}", formats)
-    written += save(_draw_times(found), folder, "times", formats)
+            written += save(_draw_confusion(comparison, method), folder, f"confusion-{name}", formats)
+    written += save(_draw_times(comparison), folder, "times", formats)
     workers = read_record(path).get("efficiency")
     if workers:
         written += save(_draw_workers(workers), folder, "efficiency", formats)
     return written
 
 
-def _draw_errors(found: StoredComparison) -> Any:
-    errors, count = 100.0 * found.errors, len(found.methods)
+def _draw_errors(comparison: StoredComparison) -> Any:
+    errors, count = 100.0 * comparison.errors, len(comparison.methods)
     figure = new_figure(8, 1.2 + 0.45 * count)
     axes = figure.add_subplot()
     random = np.random.default_rng(0)
@@ -51,11 +51,11 @@ def _draw_errors(found: StoredComparison) -> Any:
                      medianprops={"color": COLOURS[5]})  # fmt: skip
         axes.plot(known, k + random.uniform(-0.18, 0.18, len(known)), "o", color=COLOURS[0], markersize=3.5, alpha=0.7)
         axes.plot(known.mean(), k, "D", color=COLOURS[5], markersize=5)
-    axes.set_yticks(range(count), told_apart(found.names))
+    axes.set_yticks(range(count), told_apart(comparison.names))
     axes.set_ylim(count - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"error in the test rows of each of {errors.shape[1]} partitions, % (diamond: mean)")
-    axes.set_title(f"{found.name}: {len(found.y):,} rows, {len(found.classes)} classes")
+    axes.set_title(f"{comparison.name}: {len(comparison.y):,} rows, {len(comparison.classes)} classes")
     tidy(axes)
     return figure
 
@@ -79,9 +79,9 @@ def _draw_settings(methods: list[StoredMethod]) -> Any:
     return figure
 
 
-def _draw_confusion(found: StoredComparison, method: StoredMethod) -> Any:
-    G = len(found.classes)
-    truth, told = found.y[found.tests], method.predicted
+def _draw_confusion(comparison: StoredComparison, method: StoredMethod) -> Any:
+    G = len(comparison.classes)
+    truth, told = comparison.y[comparison.tests], method.predicted
     known = told >= 0
     counts = np.zeros((G, G))
     np.add.at(counts, (truth[known], told[known]), 1)
@@ -93,7 +93,7 @@ def _draw_confusion(found: StoredComparison, method: StoredMethod) -> Any:
     image = axes.imshow(100.0 * shares, cmap="Blues", vmin=0, vmax=100)
     figure.colorbar(image, ax=axes, label="% of the rows of a class", shrink=0.8)
     if G <= MOST_CLASSES:
-        names = [name if len(name) <= 14 else f"{name[:13]}…" for name in found.classes]
+        names = [name if len(name) <= 14 else f"{name[:13]}…" for name in comparison.classes]
         axes.set_xticks(range(G), names, rotation=90 if G > 4 else 0, fontsize=8)
         axes.set_yticks(range(G), names, fontsize=8)
     if G <= 12:
@@ -115,13 +115,13 @@ def _draw_confusion(found: StoredComparison, method: StoredMethod) -> Any:
     return figure
 
 
-def _draw_times(found: StoredComparison) -> Any:
-    count = len(found.methods)
-    seconds = [method.seconds.mean() for method in found.methods]
+def _draw_times(comparison: StoredComparison) -> Any:
+    count = len(comparison.methods)
+    seconds = [method.seconds.mean() for method in comparison.methods]
     figure = new_figure(8, 1.2 + 0.35 * count)
     axes = figure.add_subplot()
     axes.plot(seconds, range(count), "o", color=COLOURS[0])
-    axes.set_yticks(range(count), told_apart(found.names))
+    axes.set_yticks(range(count), told_apart(comparison.names))
     axes.invert_yaxis()
     if max(seconds) > 50 * max(min(seconds), 1e-6):
         axes.set_xscale("log")
@@ -134,13 +134,13 @@ def _draw_times(found: StoredComparison) -> Any:
 
 
 def _draw_workers(record: str) -> Any:
-    found = json.loads(record)
-    workers = found["workers"]
+    efficiency = json.loads(record)
+    workers = efficiency["workers"]
     figure = new_figure(8, 1.5 + 0.35 * len(workers))
     axes = figure.add_subplot()
     at = range(len(workers))
     busy, talking = [w["busy"] for w in workers], [w["talking"] for w in workers]
-    whole = [found["seconds"] * w["threads"] for w in workers]
+    whole = [efficiency["seconds"] * w["threads"] for w in workers]
     idle = [max(of - b - t, 0.0) for of, b, t in zip(whole, busy, talking, strict=True)]
     axes.barh(at, busy, color=COLOURS[2], label="computing")
     axes.barh(at, talking, left=busy, color=COLOURS[1], label="talking")
@@ -150,7 +150,7 @@ def _draw_workers(record: str) -> Any:
     )
     axes.invert_yaxis()
     axes.set_xlabel("seconds")
-    axes.set_title(f"Speed-up {sum(busy) / max(found['seconds'], 1e-9):.1f} on {len(workers)} workers")
+    axes.set_title(f"Speed-up {sum(busy) / max(efficiency['seconds'], 1e-9):.1f} on {len(workers)} workers")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     tidy(axes)
     return figure

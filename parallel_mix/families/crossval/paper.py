@@ -38,11 +38,11 @@ def listing(folder: Path | None) -> str:
 
 def data_at_hand(table: PaperTable, folder: Path) -> list[str]:
     """The data sets of a table whose files are there."""
-    found = [name for name in table.data if (folder / SOURCES[name].file).exists()]
-    if not found:
+    present = [name for name in table.data if (folder / SOURCES[name].file).exists()]
+    if not present:
         wanted = ", ".join(SOURCES[name].file for name in table.data)
         raise InputError(f"{folder} has none of the table's data: {wanted}. (--data names their folder.)")
-    return found
+    return present
 
 
 def read_source(folder: Path, source: Source) -> Table:
@@ -61,18 +61,18 @@ def compared(table: PaperTable, results: dict[str, Path], rivals: dict[str, Path
     """Ours beside theirs, as Markdown, from the results of the comparisons, and those of its rivals that are there."""
     ours, marked, alone, few = {}, set(), [], []
     for data, path in results.items():
-        found = read_comparison(path)
-        for method in found.methods:
+        comparison = read_comparison(path)
+        for method in comparison.methods:
             known = 100.0 * method.errors[np.isfinite(method.errors)]
             if len(known):
                 ours[method.name, data] = float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0
         others = read_comparison(rivals[data]) if data in rivals and is_result(rivals[data]) else None
-        together = others is not None and np.array_equal(others.tests, found.tests)
-        errors = [found.errors, others.errors] if others is not None and together else [found.errors]
-        best = not_worse(np.concatenate(errors))[: len(found.methods)]
-        marked |= {(method.name, data) for method, good in zip(found.methods, best, strict=True) if good}
+        together = others is not None and np.array_equal(others.tests, comparison.tests)
+        errors = [comparison.errors, others.errors] if others is not None and together else [comparison.errors]
+        best = not_worse(np.concatenate(errors))[: len(comparison.methods)]
+        marked |= {(method.name, data) for method, good in zip(comparison.methods, best, strict=True) if good}
         alone += [data] * (data in rivals and not together)
-        few += [data] * (found.errors.shape[1] < LEAST)
+        few += [data] * (comparison.errors.shape[1] < LEAST)
     of = f", of this table and {table.rivals}" if table.rivals else ""
     lines = [
         "Errors in %, mean (sd) over the partitions. !: further from the paper than its own sd.",
@@ -93,8 +93,8 @@ def is_that(path: Path, identity: str) -> bool:
     """True of a result of the same data and settings in which no fold failed."""
     if not is_result(path):
         return False
-    found = read_comparison(path)
-    return found.identity == identity and not any(method.failures for method in found.methods)
+    comparison = read_comparison(path)
+    return comparison.identity == identity and not any(method.failures for method in comparison.methods)
 
 
 @dataclass(frozen=True, kw_only=True)

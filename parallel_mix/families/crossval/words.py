@@ -11,11 +11,13 @@ from parallel_mix.progress import plural
 
 def describe(path: Path) -> list[str]:
     """A table of the errors, and what failed."""
-    found = read_comparison(path)
-    lines = [f"{path}: {plural(len(found.methods), 'classifier')} compared on {len(found.tests)} partitions of "
-             f"{len(found.y):,} rows of {len(found.classes)} classes", ""]  # fmt: skip
-    lines += written(table_of([(found.name, told_apart(found.names), found.errors)]), "text").splitlines()
-    for method in found.methods:
+    comparison = read_comparison(path)
+    classifiers = plural(len(comparison.methods), "classifier")
+    lines = [f"{path}: {classifiers} compared on {len(comparison.tests)} partitions of "
+             f"{len(comparison.y):,} rows of {len(comparison.classes)} classes", ""]  # fmt: skip
+    table = table_of([(comparison.name, told_apart(comparison.names), comparison.errors)])
+    lines += written(table, "text").splitlines()
+    for method in comparison.methods:
         lines += [
             f"{method.name} failed in {where}: {text.strip().splitlines()[-1]}"
             for where, text in method.failures.items()

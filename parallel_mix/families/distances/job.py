@@ -52,7 +52,7 @@ def wish(options: Any) -> dict[str, Any]:
         if given:
             word = "A second table" if given[0] == "old" else f"--{given[0]}"
             raise InputError(f"{word} has nothing to do beside --from-similarity: leave it out.")
-        found = {"metric": SIMILARITY + options.from_similarity, "symmetrize": options.symmetrize}
+        decided = {"metric": SIMILARITY + options.from_similarity, "symmetrize": options.symmetrize}
     else:
         input_kind(metric)
         for name, only in (("p", "minkowski"), ("sigma", "gaussian")):
@@ -62,13 +62,13 @@ def wish(options: Any) -> dict[str, Any]:
             raise InputError(f"--symmetric is a promise about a function of your own; {metric} is symmetric anyway.")
         if options.symmetrize:
             raise InputError("--symmetrize is for --from-similarity.")
-        found = {"metric": metric}
-        found |= {"p": 2.0 if options.p is None else options.p} if metric == "minkowski" else {}
-        found |= {"sigma": 1.0 if options.sigma is None else options.sigma} if metric == "gaussian" else {}
-        found |= {"symmetric": options.symmetric} if ":" in metric else {}
+        decided = {"metric": metric}
+        decided |= {"p": 2.0 if options.p is None else options.p} if metric == "minkowski" else {}
+        decided |= {"sigma": 1.0 if options.sigma is None else options.sigma} if metric == "gaussian" else {}
+        decided |= {"symmetric": options.symmetric} if ":" in metric else {}
     if options.knn and (options.single or options.gather):
         raise InputError(f"--{'single' if options.single else 'gather'} is for the whole matrix, not for --knn.")
-    return found | ({"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"})
+    return decided | ({"k": options.knn} if options.knn else {"dtype": "float32" if options.single else "float64"})
 
 
 class PairsJob:
@@ -190,8 +190,8 @@ class NeighboursJob(PairsJob):
 
 def as_signatures(table: Table) -> Table:
     """Signatures that fit together, or a sentence."""
-    found = signatures_of(table.X, table.w, table.offsets, str(table.path))
-    return replace(table, X=found.values, w=found.weights, offsets=found.offsets)
+    signatures = signatures_of(table.X, table.w, table.offsets, str(table.path))
+    return replace(table, X=signatures.values, w=signatures.weights, offsets=signatures.offsets)
 
 
 def things_in(table: Table) -> Any:

@@ -41,23 +41,23 @@ def settings_of(options: Any) -> HlmSettings:
     if KERNEL not in candidates and (options.kernel_shape or options.kernel_scale):
         raise InputError("--kernel-shape and --kernel-scale are for --kernel.")
     fixed = (options.clustering, options.shape, options.groups, options.restarts, options.folds, options.seed)
-    found = HlmSettings(candidates, *fixed, options.kernel_shape, options.kernel_scale, bool(options.select))
-    check_settings(found)
-    return found
+    settings = HlmSettings(candidates, *fixed, options.kernel_shape, options.kernel_scale, bool(options.select))
+    check_settings(settings)
+    return settings
 
 
 def candidates_of(text: str) -> tuple[int, ...]:
     """1..10,12,kernel as numbers of components; KERNEL comes last."""
-    found: list[int] = []
+    counts: list[int] = []
     for part in text.split(","):
         span = re.fullmatch(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?", part)
         if part.strip() == "kernel":
-            found.append(KERNEL)
+            counts.append(KERNEL)
         elif span and 1 <= int(span[1]) <= int(span[2] or span[1]):
-            found += range(int(span[1]), int(span[2] or span[1]) + 1)
+            counts += range(int(span[1]), int(span[2] or span[1]) + 1)
         else:
             raise InputError(f"--select takes numbers, ranges and `kernel`, as 1..10,12,14,16,kernel; not {part!r}.")
-    return tuple(sorted(set(found), key=lambda count: count or np.inf))
+    return tuple(sorted(set(counts), key=lambda count: count or np.inf))
 
 
 class HlmJob:

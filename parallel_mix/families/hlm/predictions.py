@@ -51,13 +51,13 @@ def predict(options: Any, backend: Backend) -> None:
             },
             unit="blocks of rows",
         )
-        found = predict_hlm(table.matrix, columns, model, backend, run)
-        classes = np.array(names)[found.argmax(axis=1)]
+        posteriors = predict_hlm(table.matrix, columns, model, backend, run)
+        classes = np.array(names)[posteriors.argmax(axis=1)]
         if table.y is not None and (known := is_known(table.y)).any():
             right = float(np.mean(class_names(table.y)[known] == classes[known]))
             job.progress.say(f"{right:.2%} of {plural(int(known.sum()), 'row')} of known class are told right")
-        posteriors = {f"p({name})": np.round(found[:, k], 9) for k, name in enumerate(names)}
-        job.write_csv(labels_as_csv(table.rows, {"class": classes, **posteriors}))
+        shown = {f"p({name})": np.round(posteriors[:, k], 9) for k, name in enumerate(names)}
+        job.write_csv(labels_as_csv(table.rows, {"class": classes, **shown}))
 
 
 def names_across(table: Table) -> list[str] | None:
@@ -79,11 +79,11 @@ def say_ignored(job: Job, table: Table, known: list[str]) -> None:
 
 def places_of(names: list[str], path: Path) -> dict[str, int]:
     """Where each column is, by its name; one that stands for two is refused."""
-    found = {name: k for k, name in enumerate(names)}
-    if len(found) < len(names):
-        twice = next(name for k, name in enumerate(names) if found[name] != k)
+    places = {name: k for k, name in enumerate(names)}
+    if len(places) < len(names):
+        twice = next(name for k, name in enumerate(names) if places[name] != k)
         raise InputError(f"Two columns of {path} are called {twice!r}: names that tell rows apart are needed.")
-    return found
+    return places
 
 
 def columns_of(table: Table, stored: StoredModel, model: Path) -> np.ndarray:

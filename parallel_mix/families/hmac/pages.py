@@ -42,12 +42,12 @@ class LevelChoices:
             return None
         parts = self.columns.split(",")
         numbered = [str(k + 1) for k in range(len(names))]
-        found = [names.index(p) if p in names else numbered.index(p) if p in numbered else -1 for p in parts]
-        if len(found) != 2 or -1 in found:
+        places = [names.index(p) if p in names else numbered.index(p) if p in numbered else -1 for p in parts]
+        if len(places) != 2 or -1 in places:
             raise InputError(
                 f"--columns takes two of {', '.join(names[:12])}, by name or counted from 1; not {self.columns!r}."
             )
-        return found[0], found[1]
+        return places[0], places[1]
 
 
 def draw(path: Path, folder: Path, formats: tuple[str, ...], choices: LevelChoices) -> list[Path]:
