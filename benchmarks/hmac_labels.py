@@ -1,6 +1,6 @@
 """Labels of HMAC against plain float64 modal EM to 1e-12, row by row: false modes, missing modes, moved rows.
 
-python benchmarks/hmac_labels.py small [SETS] [SEED] [APPROACH]   small random sets at one bandwidth
+python benchmarks/hmac_labels.py small [SETS] [SEED] [HOW]        small random sets at one bandwidth (1, 2, field)
 python benchmarks/hmac_labels.py sets [FIRST] [LAST]              24 mixtures, 10 or 20 levels, nested
 python benchmarks/hmac_labels.py W1 W2 W3 W4                      the shared workloads, 20 levels, nested
 
@@ -133,16 +133,23 @@ def mixture(number: int) -> tuple[np.ndarray, HmacSettings]:
     return X, HmacSettings(levels=(10, 20)[number // 12])
 
 
-def small(sets: int = 2_000, seed: int = 1, approach: int = 2) -> None:
-    """Small sets of normal rows: 20 to 60 of them, 1 to 5 dimensions, bandwidths 0.2 to 0.8."""
+def small(sets: int = 2_000, seed: int = 1, how: str = "2") -> None:
+    """Small sets of normal rows: 20 to 60 of them, 1 to 5 dimensions (3 from a field), bandwidths 0.2 to 0.8."""
     r = np.random.default_rng(seed)
     false = missing = moved = unlisted = listed = total = 0
     longest = capped = 0
+    most = 4 if how == "field" else 6
+
+    def settings(sigma: float) -> HmacSettings:
+        if how == "field":
+            return HmacSettings((sigma,), density="field")
+        return HmacSettings((sigma,), approach=int(how), density="exact")
+
     with SerialBackend(threads=1) as backend:
         for _ in range(sets):
-            n, d, sigma = int(r.integers(20, 61)), int(r.integers(1, 6)), float(r.uniform(0.2, 0.8))
+            n, d, sigma = int(r.integers(20, 61)), int(r.integers(1, most)), float(r.uniform(0.2, 0.8))
             X = r.normal(size=(n, d))
-            level = fit(X, HmacSettings((sigma,), approach=approach), backend).levels[0]
+            level = fit(X, settings(sigma), backend).levels[0]
             plain = plain_levels(X, np.array([sigma]))[0]
             false += len(level.sizes) > plain.max() + 1
             missing += len(level.sizes) < plain.max() + 1
@@ -169,7 +176,7 @@ def main() -> None:
     """Run what is asked for."""
     words = sys.argv[1:] or ["small"]
     if words[0] == "small":
-        small(*map(int, words[1:]))
+        small(*map(int, words[1:3]), *words[3:])
         return
     print(HEAD)
     with SerialBackend(threads=2) as backend:
