@@ -17,7 +17,7 @@ from tests.conftest import BIN, assert_same_result, blobs, environment, launcher
 
 LEVELS = ["--levels", "7"]
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
-OTHERS = ["serial2", "mpi1", "mpi2", "mpi3", "mpi4", "dask2"]
+OTHERS = [("serial2", 1), ("serial2", 2), ("mpi1", 2), ("mpi2", 1), ("mpi3", 1), ("mpi4", 2), ("dask2", 1), ("dask2", 2)]
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,7 @@ def serial_results(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return results
 
 
-@pytest.mark.parametrize("approach", [1, 2])
-@pytest.mark.parametrize("backend_name", OTHERS)
+@pytest.mark.parametrize("backend_name, approach", OTHERS)
 def test_every_scheduler_gives_the_same_bits(
     serial_results: dict[int, Path], tmp_path: Path, approach: int, backend_name: str
 ) -> None:
