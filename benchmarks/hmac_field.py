@@ -1,6 +1,6 @@
 """HMAC with the density from a field, on large data of one to three columns: speed, memory, exactness.
 
-python benchmarks/hmac_field.py speed [NAME ...]    whole commands from HDF5 to a result, 20 levels, on two cores; beside
+python benchmarks/hmac_field.py speed [NAME ...]    whole commands from HDF5 to a result, 20 levels, two cores; beside
                                                     them fast_hdbscan, where it is installed
 python benchmarks/hmac_field.py exact [NAME ...]    2,000 random rows climbed by plain sums in double precision: do they
                                                     end where their labels say?
