@@ -17,7 +17,8 @@ from tests.conftest import BIN, assert_same_result, blobs, environment, launcher
 
 LEVELS = ["--levels", "7"]
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
-OTHERS = [("serial2", 1), ("serial2", 2), ("mpi1", 2), ("mpi2", 1), ("mpi3", 1), ("mpi4", 2), ("dask2", 1), ("dask2", 2)]
+OTHERS = [*((name, 1) for name in ("serial2", "mpi2", "mpi3", "dask2")),
+          *((name, 2) for name in ("serial2", "mpi1", "mpi4", "dask2"))]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
