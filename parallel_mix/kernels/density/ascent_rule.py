@@ -106,6 +106,14 @@ def end_where_it_is(ascents: Ascents, i: int) -> None:
 
 
 @compiled
+def steps_ahead(to_go: float, ratio: float) -> float:
+    """How many plain steps, each `ratio` times as long as the one before, seem to lead `to_go` bandwidths far."""
+    if ratio < 1.0:
+        return np.log(TOLERANCE / 2.0 / to_go) / np.log(ratio) if to_go > 0.0 else 0.0
+    return 0.0 if ratio >= 1.0 else np.inf  # the first step has no ratio
+
+
+@compiled(inline="always")
 def step_one(ascents: Ascents, i: int, step: Array, log_density: float, trace: float, limit: int) -> None:
     """A plain step of ascent i."""
     point, length = ascents.points[i], np.sqrt((step * step).sum())
@@ -113,14 +121,9 @@ def step_one(ascents: Ascents, i: int, step: Array, log_density: float, trace: f
         end_where_it_is(ascents, i)
         return
     ratio = length / ascents.last_step[i]
-    to_go, steps_to_go = np.inf, 0.0
-    if ratio < 1.0:
-        to_go = length * ratio / (1.0 - ratio)
-        steps_to_go = np.log(TOLERANCE / 2.0 / to_go) / np.log(ratio) if to_go > 0.0 else 0.0
-    elif not ratio >= 1.0:  # the first
-        steps_to_go = np.inf
+    to_go = length * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
     bounded = trace < MOST_TRACE and length * trace < TOLERANCE * (1.0 - trace) and length < NEWTON_REACH
-    slow = length < ascents.look_below[i] and steps_to_go >= cost_of_a_look(len(point))
+    slow = length < ascents.look_below[i] and steps_ahead(to_go, ratio) >= cost_of_a_look(len(point))
     near = to_go < TOLERANCE / 2.0 or length <= none_at(point)
     arrived = bounded and not ascents.coarse[i]
     looks = (near or slow) and not ascents.coarse[i] and not arrived

@@ -24,7 +24,7 @@ from parallel_mix.kernels.density.newton_finish import eigen
 
 SIDE = 3e-3
 """Ascents in one cell of this side, in bandwidths, go on as one."""
-SURE = 0.1
+SURE = 0.5
 """How far those that joined an ascent may be from it at its end, in bandwidths times 1 - the top eigenvalue of J."""
 FIRST_STEPS, MOST_STEPS = 2, 64
 """Steps that ascents take before it is seen which are close to each other; twice as many each time."""
@@ -73,12 +73,13 @@ def climb_on_field(ascents: Ascents, groups: Groups, field: Field, which: Any, s
                     entry += 1
                 J[k, k] += 1.0
                 trace += J[k, k]
+            was_finishing = ascents.finishing[i]
             if ascents.curved[i]:
                 look_one(ascents, i, step, np.log(sums[0]), J, newton, rising, limit)
             else:
                 step_one(ascents, i, step, np.log(sums[0]), max(trace, 0.0), limit)
-            if groups.radius[i] > 0.0 and not ascents.finishing[i]:
-                groups.flow[i] = np.dot(J, groups.flow[i])
+            if groups.radius[i] > 0.0 and not was_finishing:
+                go_with(groups.flow[i], J, step)
             if not ascents.moving[i]:
                 if groups.radius[i] > 0.0:
                     groups.sure[i] = distance_now(groups, i) <= SURE * (1.0 - eigen(J)[0].max())
@@ -86,9 +87,29 @@ def climb_on_field(ascents: Ascents, groups: Groups, field: Field, which: Any, s
 
 
 @compiled
+def go_with(flow: Array, J: Array, room: Array) -> None:
+    """Multiply the derivative of the steps so far by that of one more."""
+    d = len(J)
+    for column in range(d):
+        for row in range(d):
+            room[row] = 0.0
+            for k in range(d):
+                room[row] += J[row, k] * flow[k, column]
+        for row in range(d):
+            flow[row, column] = room[row]
+
+
+@compiled
 def distance_now(groups: Groups, i: int) -> float:
     """How far those that joined ascent i would be from it by now, at most."""
-    return float(groups.radius[i] * np.sqrt((groups.flow[i] * groups.flow[i]).sum()))
+    square = np.dot(groups.flow[i].T, groups.flow[i])
+    size = np.sqrt((square * square).sum())
+    if size == 0.0:
+        return 0.0
+    square /= size
+    for _ in range(3):  # the largest eigenvalue, from above within some percent
+        square = np.dot(square, square)
+    return float(groups.radius[i] * np.sqrt(size * (square * square).sum() ** (1.0 / 16.0)))
 
 
 @compiled
