@@ -37,6 +37,7 @@ CORE_ALONE = {
     "pictures": (["plot", "run.h5", "-o", "figures"], "Pictures need matplotlib"),
     "parquet": (["hmac", "t.parquet", "-o", "o.h5"], "Reading parquet needs pyarrow"),
     "texts": (["distances", "t.txt", "-o", "o.h5", "--metric", "edit"], "Edit distances need rapidfuzz"),
+    "field": (["hmac", "t.csv", "-o", "o.h5", "--density", "field"], "--density field needs finufft"),
     "Dask": (["hmac", "t.csv", "-o", "o.h5", "--backend", "dask"], "--backend dask needs dask and distributed"),
     "MPI": (["hmac", "t.csv", "-o", "o.h5", "--backend", "mpi"], "--backend mpi needs mpi4py"),
 }

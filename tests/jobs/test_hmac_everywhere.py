@@ -53,14 +53,25 @@ def test_both_approaches_agree_in_labels(serial_results: dict[int, Path]) -> Non
         assert (one["hmac/labels"][()] == two["hmac/labels"][()]).all()
 
 
+HOW = {
+    "approach 1": ("rows.npy", [*LONG, "--approach", "1"]),
+    "approach 2": ("rows.npy", [*LONG, "--approach", "2"]),
+    "field": ("plane.npy", ["--levels", "40", "--flat", "--density", "field", "--checkpoint-every", "0"]),
+}
+"""Runs of some seconds."""
+
+
 @pytest.fixture(scope="module")
-def wholes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
-    """Results of some seconds, by approach; their table lies beside them."""
+def wholes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Results of some seconds; their tables lie beside them."""
     folder = tmp_path_factory.mktemp("long")
-    np.save(folder / "table.npy", blobs(5000, 6, 9))
-    results = {approach: folder / f"whole{approach}.h5" for approach in (1, 2)}
-    for approach, out in results.items():
-        assert parallel_mix("hmac", folder / "table.npy", "-o", out, "--approach", approach, *LONG).returncode == 0
+    np.save(folder / "rows.npy", blobs(5000, 6, 9))
+    np.save(folder / "plane.npy", blobs(60_000, 2, 9))
+    results = {how: folder / f"{how}.h5" for how in HOW}
+    for how, out in results.items():
+        table, options = HOW[how]
+        done = parallel_mix("hmac", folder / table, "-o", out, *options)
+        assert done.returncode == 0, done.stderr
     return results
 
 
@@ -72,14 +83,14 @@ def work_kept(checkpoint: Path) -> bool:
         return bool(file["done"][()] > 0)
 
 
-@pytest.mark.parametrize("approach", [1, 2])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("backend_name", ["serial1", "mpi2", "dask2"])
 def test_killed_and_resumed_it_gives_the_same_bits(
-    wholes: dict[int, Path], tmp_path: Path, backend_name: str, approach: int
+    wholes: dict[str, Path], tmp_path: Path, backend_name: str, how: str
 ) -> None:
-    whole, out = wholes[approach], tmp_path / "run.h5"
-    table = whole.parent / "table.npy"
-    options = ["--approach", approach, *LONG]
+    whole, out = wholes[how], tmp_path / "run.h5"
+    name, options = HOW[how]
+    table = whole.parent / name
     before, after = launcher(backend_name)
     words = [
         *before,

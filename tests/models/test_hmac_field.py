@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -64,7 +62,8 @@ def test_blocks_and_workers_change_no_bit(backend: Backend, monkeypatch: pytest.
 def test_what_must_not_change_the_answer(change: str) -> None:
     X = blobs(160, 3, 4, 9)
     Z, order = SAME_PARTITION[change](X, np.random.default_rng(3).permutation(len(X)))
-    bandwidths = np.linalg.norm(Z.std(axis=0)) / np.linalg.norm(X.std(axis=0)) * np.array([0.6, 0.9, 1.4, 2.5])
+    unit = {"times 1e200": 1e200, "times 1e-200": 1e-200}.get(change, 1.0)
+    bandwidths = unit * np.array([0.6, 0.9, 1.4, 2.5])
     one = fit(X, density="field", bandwidths=(0.6, 0.9, 1.4, 2.5))
     other = fit(Z, density="field", bandwidths=tuple(bandwidths))
     for a, b in zip(one.levels, other.levels, strict=True):
@@ -104,4 +103,3 @@ def test_where_there_can_be_no_field_it_is_a_sentence(monkeypatch: pytest.Monkey
         HmacSettings(density="grid")
     monkeypatch.setattr(field_climbing, "find_spec", lambda name: None)
     assert field_climbing.chosen_density("auto", 2, 10_000, np.ones(2), 1.0) == "exact"
-    monkeypatch.setitem(sys.modules, "finufft", None)

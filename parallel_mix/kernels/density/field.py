@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.fft
 from numpy.typing import NDArray
 
 from parallel_mix.kernels.density.kernel_sums import Array
@@ -75,8 +74,16 @@ class Grid:
 
 
 def fast_length(least: float) -> int:
-    """A number of nodes, no less than asked for, whose transform is fast."""
-    return int(scipy.fft.next_fast_len(int(np.ceil(least)), real=True))
+    """An even number of nodes, no less than asked for, whose transform is fast: no prime above 5 divides it."""
+    length = 2 * int(np.ceil(least / 2.0))
+    while True:
+        left = length
+        for prime in (2, 3, 5):
+            while left % prime == 0:
+                left //= prime
+        if left == 1:
+            return length
+        length += 2
 
 
 def waves_of(length: float, nodes: int) -> int:
@@ -131,7 +138,7 @@ def wider(field: Field, extent: Array, ratio: float) -> Field:
     padded = tuple(fast_length(count) for count in wanted)
     box = step * padded
     nodes = tuple(fast_length(length * density) for length in box)
-    sums = scipy.fft.rfftn(values, s=padded, workers=1)
+    sums = np.fft.rfftn(values, s=padded, axes=range(d))
     kept = [
         min((old - 1) // 2, (new - 1) // 2, int(np.ceil(SHORTEST * length / (2.0 * np.pi))))
         for old, new, length in zip(padded, nodes, box, strict=True)
@@ -158,5 +165,5 @@ def _transformed(waves: Spectrum, counts: tuple[int, ...], nodes: tuple[int, ...
     room = np.zeros((*nodes[:-1], nodes[-1] // 2 + 1), dtype=np.complex128)
     places = [wave_numbers(count) % size for count, size in zip(counts[:-1], nodes[:-1], strict=True)]
     room[np.ix_(*places, np.arange(counts[-1] // 2 + 1))] = waves
-    values = scipy.fft.irfftn(room, s=nodes, overwrite_x=True, workers=1, norm="forward")
+    values = np.fft.irfftn(room, s=nodes, axes=range(len(nodes)), norm="forward")
     return Field(values.ravel(), np.array(nodes, dtype=np.int64), first, a, float(LEAST_SHARE * values.max()))

@@ -20,6 +20,7 @@ from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.kernels.density.field import STENCIL, Field
 from parallel_mix.kernels.density.field_values import value_at
 from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.density.locality import HASH
 from parallel_mix.kernels.density.newton_finish import eigen
 
 SIDE = 3e-3
@@ -30,8 +31,6 @@ FIRST_STEPS, MOST_STEPS = 2, 64
 """Steps that ascents take before it is seen which are close to each other; twice as many each time."""
 FEW = 16
 """So few ascents go each by itself."""
-HASH = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number whose powers make one key of the coordinates of a cell."""
 
 
 class Groups(NamedTuple):
@@ -188,6 +187,14 @@ def settle(ascents: Ascents, groups: Groups) -> Any:
             last = groups.owner[last]
         groups.owner[i] = last
     return again
+
+
+def warm_up() -> None:
+    """Load compiled code, which takes some tenths of a second: before workers are forked."""
+    field = Field(np.ones(16 * STENCIL), np.array([16 * STENCIL]), np.array([-8.0 * STENCIL]), np.ones(1), 0.5)
+    begin = Ascents.begin(np.zeros((2, 1)), np.zeros(2))
+    join_close(begin, Groups.alone(2, 1), np.arange(2))
+    ascend_on_field(begin.points, begin.log_density, field)
 
 
 def ascend_on_field(starts: Array, log_density: Array, field: Field) -> tuple[Ascents, np.ndarray, np.ndarray]:

@@ -34,6 +34,8 @@ def groups_of_nearby(points: Array, most: int) -> list[np.ndarray]:
     return groups
 
 
+HASH = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number whose powers make one key of several numbers."""
 MOST_CELLS = 4_194_304
 """Cells that points are sorted into, at most."""
 
@@ -48,7 +50,8 @@ def order_by_cell(points: Array, side: float) -> np.ndarray:
     for k in range(points.shape[1]):
         cells *= counts[k]
         cells += np.floor((points[:, k] - low[k]) / side).astype(np.int64)
-    return sorted_by_count(cells, int(np.prod(counts)))
+    order: np.ndarray = sorted_by_count(cells, int(np.prod(counts)))
+    return order
 
 
 @compiled
@@ -64,3 +67,24 @@ def sorted_by_count(keys: Any, count: int) -> Any:
         order[starts[keys[i]]] = i
         starts[keys[i]] += 1
     return order
+
+
+@compiled
+def first_of_equal(rows: Any) -> Any:
+    """Which rows of whole numbers are the first of those that are equal to them."""
+    size = 4
+    while size < 2 * len(rows):
+        size *= 2
+    table, first = np.full(size, -1, np.int64), np.zeros(len(rows), np.bool_)
+    for i in range(len(rows)):
+        key = np.uint64(0)
+        for value in rows[i]:
+            key = (key ^ np.uint64(value)) * HASH
+            key ^= key >> np.uint64(32)
+        place = int(key >> np.uint64(1)) & (size - 1)
+        while table[place] >= 0 and not (rows[table[place]] == rows[i]).all():
+            place = (place + 1) & (size - 1)
+        if table[place] < 0:
+            table[place] = i
+            first[i] = True
+    return first

@@ -82,7 +82,7 @@ class Density:
     def field(self, points: Points, sigma: float) -> Field:
         """The field at a bandwidth: from the one whose bandwidth is a power of two times the smallest, next below."""
         power = max(math.floor(math.log2(sigma / self.smallest) + 1e-9), 0)
-        below = points.kept(("power", self.smallest, power), lambda: self._of_power(points, power))
+        below: Field = points.kept(("power", self.smallest, power), lambda: self._of_power(points, power))
         ratio = sigma / (self.smallest * 2.0**power)
         if ratio == 1.0:
             return below

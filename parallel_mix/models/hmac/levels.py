@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.backends.base import Backend
+from parallel_mix.kernels.density import field_climb
 from parallel_mix.kernels.density.ascents import MAX_ITERATIONS, Ascents
 from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.density.locality import order_by_cell
+from parallel_mix.kernels.density.locality import first_of_equal, order_by_cell
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import merge_ends
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource, blocks_of_rows
+from parallel_mix.models.core.tasks import Arrays
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
 from parallel_mix.models.hmac.field_climbing import (
     Density,
@@ -87,7 +89,10 @@ class _Fit:
 
     def result(self) -> HmacResult:
         """Climb all levels that an earlier attempt has not finished, and put the result together."""
-        warm_up()
+        if self.settings.density == "field":
+            field_climb.warm_up()
+        else:
+            warm_up()
         self._restore()
         self.backend.share(PointsRecipe(self.source, self.frame))
         if self.settings.density == "field" and len(self.levels) < len(self.bandwidths):
@@ -124,11 +129,11 @@ class _Fit:
     def _climb_on_field(self, sigma: float, density: Density) -> None:
         starts, log_density = self._starts()
         order = order_by_cell(starts, sigma if self._goes_on else density.smallest)
-        blocks: list[Any] = blocks_of(len(starts))
+        blocks = blocks_of(len(starts))
+        kernel: Callable[..., Arrays] = climb_rows
+        tasks: list[Any] = list(blocks)
         if self._goes_on:
             kernel, tasks = climb_starts, [(starts[order[a:b]], log_density[order[a:b]]) for a, b in blocks]
-        else:
-            kernel, tasks = climb_rows, blocks
         self.climbs = MapOfClimbs(tasks, self.kept_climbs, self._state, self._how_far)
         self.climbs.work_off(self.backend, self.run, partial(kernel, sigma=sigma, density=density))
         ends = self.climbs.ends()
@@ -200,8 +205,9 @@ class _Fit:
         """One row (of positive weight) of each set of equal rows."""
         X = np.concatenate(list(blocks_of_rows(self.source)))
         keep = np.arange(self.n) if self.weight is None else np.flatnonzero(self.weight > 0)
-        keys = np.ascontiguousarray(X[keep] + 0.0).view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
-        return np.sort(keep[np.unique(keys, return_index=True)[1]])
+        bits = np.ascontiguousarray(X[keep] + 0.0, dtype=np.float64).view(np.int64)  # no zero is negative
+        distinct: np.ndarray = keep[first_of_equal(bits)]
+        return distinct
 
     # progress and checkpoint
 
