@@ -54,11 +54,12 @@ def chosen_density(asked: str, approach: int, rows: int, extent: Array, smallest
     elif approach == 1:
         why = "Approach 1 is by exact sums"
     elif Grid.over(extent / smallest).size > MOST_NODES:
-        why = f"A field at bandwidth {smallest:g} would have more than {MOST_NODES:,} nodes: some rows lie far out"
+        size = f"more than {MOST_NODES:,} nodes: the bandwidth is small, or some rows lie far out"
+        why = f"At bandwidth {smallest:g} a field would have {size}"
     if asked == "auto":
         return "exact" if why or find_spec("finufft") is None else "field"
     if why:
-        raise InputError(f"{why}: leave out --density field.")
+        raise InputError(f"{why}. Leave out --density field.")
     need("field", "--density field")
     return "field"
 
