@@ -56,6 +56,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByRoom(config, log)
 
 
+BUDGET = 25.0
+"""Seconds that the shared tests of one family may take, on two cores that have nothing else to do."""
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what the shared tests of each family took, beside their budget: a test itself asserts no time."""
+    seconds: dict[str, float] = {}
+    for report in (one for some in terminalreporter.stats.values() for one in some if hasattr(one, "duration")):
+        if "test_every_family.py::" in report.nodeid and "[" in report.nodeid:
+            family = report.nodeid.rpartition("[")[2].split("-")[0].rstrip("]")
+            seconds[family] = seconds.get(family, 0.0) + report.duration
+    if seconds:
+        shown = ", ".join(f"{name} {took:.0f}" for name, took in sorted(seconds.items(), key=lambda item: -item[1]))
+        terminalreporter.write_line(f"Shared tests of each family, seconds (budget {BUDGET:.0f}): {shown}")
+
+
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

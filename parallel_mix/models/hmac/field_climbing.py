@@ -26,8 +26,9 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.locality import order_by_cell
 from parallel_mix.kernels.density.modal_em import ascend
 from parallel_mix.models.core.run import HowFar, State
+from parallel_mix.models.core.sources import RowSource, blocks_of_rows
 from parallel_mix.models.core.tasks import Arrays, ResumableMap, parts_of_state
-from parallel_mix.models.hmac.points import Points
+from parallel_mix.models.hmac.points import Frame, Points
 
 ROWS_FOR_A_FIELD = 10_000
 """From so many rows on the density is read from a field, where it can be."""
@@ -62,6 +63,13 @@ def chosen_density(asked: str, approach: int, rows: int, extent: Array, smallest
         raise InputError(f"{why}. Leave out --density field.")
     need("field", "--density field")
     return "field"
+
+
+def extent_of(source: RowSource, frame: Frame) -> Array:
+    """The range of each column in the coordinates of the analysis, whose origin is its middle."""
+    blocks = [np.abs(frame.inward(rows)).max(axis=0) for rows in blocks_of_rows(source)]
+    extent: Array = 2.0 * np.max(blocks, axis=0)
+    return extent
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,17 @@ from parallel_mix.models.hmac.field_climbing import (
     chosen_density,
     climb_rows,
     climb_starts,
+    extent_of,
 )
 from parallel_mix.models.hmac.forecast import Forecast, expected_work
-from parallel_mix.models.hmac.mode_tree import Level, canonical_order, most_persistent, plateaus
+from parallel_mix.models.hmac.mode_tree import (
+    DIGITS,
+    DIGITS_OF_FIELD,
+    Level,
+    canonical_order,
+    most_persistent,
+    plateaus,
+)
 from parallel_mix.models.hmac.points import Frame, PointsRecipe, measure_frame
 from parallel_mix.models.hmac.result import HmacResult, HmacSettings
 from parallel_mix.progress import plural
@@ -57,13 +65,6 @@ def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> HmacSett
     smallest = float(settings.ladder(frame.spread)[0])
     extent = extent_of(source, frame)
     return replace(settings, density=chosen_density(settings.density, settings.approach, rows, extent, smallest))
-
-
-def extent_of(source: RowSource, frame: Frame) -> Array:
-    """The range of each column in the coordinates of the analysis, whose origin is its middle."""
-    blocks = [np.abs(frame.inward(rows)).max(axis=0) for rows in blocks_of_rows(source)]
-    extent: Array = 2.0 * np.max(blocks, axis=0)
-    return extent
 
 
 class _Fit:
@@ -177,7 +178,8 @@ class _Fit:
         nested = self._goes_on
         labels = member[end][self.levels[-1].labels] if nested else member[end]
         best = _highest_ends(member, log_density)
-        sizes, order = canonical_order(labels, self.weight, log_density[best])
+        digits = DIGITS if self.density is None else DIGITS_OF_FIELD
+        sizes, order = canonical_order(labels, self.weight, log_density[best], digits)
         rank = np.empty(k, dtype=np.int32)
         rank[order] = np.arange(k)
         longest = np.zeros(k, dtype=np.int32)

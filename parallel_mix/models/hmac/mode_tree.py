@@ -10,8 +10,8 @@ import numpy as np
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.models.hmac.points import Frame
 
-DIGITS = 9
-"""How many decimals of a log density count in the order of modes."""
+DIGITS, DIGITS_OF_FIELD = 9, 5
+"""How many decimals of a log density count in the order of modes: of exact sums, and of a field."""
 
 
 @dataclass
@@ -46,7 +46,9 @@ class Level:
         return float(0.5 * d * (np.log(2 * np.pi) + 2 * np.log(self.bandwidth)) + np.log(frame.scale).sum())
 
 
-def canonical_order(labels: np.ndarray, weight: Array | None, log_density: Array) -> tuple[np.ndarray, np.ndarray]:
+def canonical_order(
+    labels: np.ndarray, weight: Array | None, log_density: Array, digits: int = DIGITS
+) -> tuple[np.ndarray, np.ndarray]:
     """How many rows each mode has, and the order of the modes: by falling size (weight), falling density, lowest row.
 
     Densities that differ by a rounding are equal: they may come out otherwise by the other approach.
@@ -56,7 +58,7 @@ def canonical_order(labels: np.ndarray, weight: Array | None, log_density: Array
     mass = sizes if weight is None else np.bincount(labels, weights=weight, minlength=k)
     first = np.full(k, len(labels))
     np.minimum.at(first, labels, np.arange(len(labels)))
-    return sizes, np.lexsort((first, -np.round(log_density, DIGITS), -mass))
+    return sizes, np.lexsort((first, -np.round(log_density, digits), -mass))
 
 
 def plateaus(labels: np.ndarray, distinct: np.ndarray) -> list[tuple[int, int, int]]:

@@ -9,13 +9,16 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
+from parallel_mix.extras import need
 from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.kernels.density.locality import order_by_cell
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import MERGE_TOLERANCE
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks
+from parallel_mix.models.hmac.field_climbing import Density, MapOfClimbs, blocks_of, climb_starts, extent_of
 from parallel_mix.models.hmac.mode_tree import Level
 from parallel_mix.models.hmac.points import PointsRecipe
 from parallel_mix.models.hmac.result import HmacResult
@@ -36,6 +39,11 @@ def predict_hmac(
     run = run or QuietRun()
     level = result.level_number(level)
     backend.share(PointsRecipe(source, result.frame))
+    density: Density | None = None
+    if result.settings.density == "field":
+        need("field", "A result whose density is from a field")
+        extent = extent_of(source, result.frame)
+        density = Density.of(backend, source.shape[0], extent, float(result.bandwidths[0]))
     labels = np.full(len(X), -1, dtype=np.int32)
     at = result.frame.inward(X)
     far = np.flatnonzero(~(np.abs(at).max(axis=1, initial=0.0) < FARTHEST * result.bandwidths[0]))
@@ -46,29 +54,77 @@ def predict_hmac(
     state = run.restored()
     ascents: Ascents | None = None
     streams: Streams | None = None
+    climbs: State | None = None
     if state is not None:
         labels, at, open_rows, first = state["labels"], state["at"], state["open_rows"], int(state["level"])
-        ascents, streams = Ascents.from_state(state), Streams.from_state(state)
+        if density is None:
+            ascents, streams = Ascents.from_state(state), Streams.from_state(state)
+        else:
+            climbs = state
     for number in range(first if result.settings.nested else level, level + 1):
         here = result.levels[number]
+        progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
+        text = f"level {number + 1}/{level + 1}, {len(open_rows)} points"
+        if density is not None:
+            at[open_rows] = _ends_on_field(backend, run, density, here.bandwidth, progress, climbs, text)
+            climbs = None
+            open_rows = _label(result, number, level, at, open_rows, labels)
+            if not open_rows.size:
+                break
+            continue
         if ascents is None or streams is None:
             unknown = np.full(len(open_rows), np.nan)
             ascents = Ascents.begin(at[open_rows] / here.bandwidth, unknown, stepwise=False)
             streams = Streams.cut(np.arange(len(open_rows)), ascents.points, source.shape[0])
-        progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
-        how_far = partial(_how_far, ascents, len(X), f"level {number + 1}/{level + 1}, {len(open_rows)} points")
+        how_far = partial(_how_far, ascents, len(X), text)
         state_now = partial(_state, progress, ascents, streams, how_far)
         for _ in climb_by_blocks(backend, source.shape[0], here.bandwidth, ascents, streams):
             run.report(how_far)
             run.offer(state_now)
         at[open_rows] = ascents.points * here.bandwidth
-        known = nearest_mode(here, ascents.points)
-        met = known >= 0
-        labels[open_rows[met]] = follow_tree(result, number, level)[known[met]]
-        open_rows, ascents, streams = open_rows[~met], None, None
+        open_rows, ascents, streams = _label(result, number, level, at, open_rows, labels), None, None
         if not open_rows.size:
             break
     return labels
+
+
+def _label(
+    result: HmacResult, number: int, level: int, at: Array, open_rows: np.ndarray, labels: np.ndarray
+) -> np.ndarray:
+    """Label the open rows that stand on a known mode of a level, by that of `level` above it; those still open."""
+    here = result.levels[number]
+    known = nearest_mode(here, at[open_rows] / here.bandwidth)
+    met = known >= 0
+    labels[open_rows[met]] = follow_tree(result, number, level)[known[met]]
+    still: np.ndarray = open_rows[~met]
+    return still
+
+
+def _ends_on_field(
+    backend: Backend, run: Run, density: Density, sigma: float, progress: State, kept: State | None, text: str
+) -> Array:
+    """Where the ascents of the open rows end; `kept` is what an earlier attempt left of this level."""
+    open_rows = progress["open_rows"]
+    starts = progress["at"][open_rows]
+    order = order_by_cell(starts, sigma)
+    unknown = np.full(len(starts), np.nan)
+    tasks = [(starts[order[a:b]], unknown[a:b]) for a, b in blocks_of(len(starts))]
+
+    def how_far() -> HowFar:
+        """How many of all points have arrived."""
+        points = len(progress["labels"])
+        return points - len(open_rows) + climbs.arrived, points, text
+
+    def state() -> State:
+        """What a checkpoint keeps."""
+        return {**progress, "done": how_far()[0], "tasks": climbs.done, **climbs.arrays()}
+
+    climbs = MapOfClimbs(tasks, kept, state, how_far)
+    arrived: Array = np.empty_like(starts)
+    climbs.work_off(backend, run, partial(climb_starts, sigma=sigma, density=density))
+    ends = climbs.ends()
+    arrived[order] = ends["points"][ends["member"]] * sigma
+    return arrived
 
 
 def _how_far(ascents: Ascents, points: int, text: str) -> HowFar:
