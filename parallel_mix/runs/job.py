@@ -157,6 +157,7 @@ class Job:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.progress.end()
+        compile_notice.say = compile_notice.to_stderr  # whoever computes after this run is not told by its progress
         if isinstance(error, SupersededError):
             return  # the files are its successor's now
         self.staging.clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parallel_mix.config import CommonOptions, TableOptions, argument, numbers, option, positive
+from parallel_mix.extras import need
 
 if TYPE_CHECKING:
     from parallel_mix.backends.base import Backend
@@ -41,6 +42,8 @@ def decide(options: Options) -> HmacSettings:
     """What decides the answer; refused in words where it contradicts itself."""
     from parallel_mix.models.hmac.result import HmacSettings
 
+    if options.density == "field":
+        need("field", "--density field")
     return HmacSettings.asked(
         options.bandwidths,
         options.levels,

@@ -117,4 +117,10 @@ class Ascents(NamedTuple):
     @property
     def capped(self) -> np.ndarray:
         """Which ascents were ended by the iteration limit."""
-        return self.iterations >= self.limit
+        return hit_the_limit(self.iterations)
+
+
+def hit_the_limit(iterations: np.ndarray) -> np.ndarray:
+    """Which of these numbers of iterations are the limit."""
+    ended: np.ndarray = iterations >= MAX_ITERATIONS
+    return ended

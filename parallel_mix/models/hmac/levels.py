@@ -11,7 +11,7 @@ import numpy as np
 
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density import field_climb
-from parallel_mix.kernels.density.ascents import MAX_ITERATIONS, Ascents
+from parallel_mix.kernels.density.ascents import Ascents, hit_the_limit
 from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.locality import first_of_equal, order_by_cell
@@ -191,7 +191,7 @@ class _Fit:
             labels=rank[labels],
             sizes=sizes[order].astype(np.int64),
             iterations=longest[order],
-            capped=int((iterations >= MAX_ITERATIONS).sum()),
+            capped=int(hit_the_limit(iterations).sum()),
             boundary=np.flatnonzero(unsure[self.levels[-1].labels] if nested else unsure),
             parent=np.full(k, -1, dtype=np.int32),
         )
