@@ -91,7 +91,7 @@ class Density:
     def field(self, points: Points, sigma: float) -> Field:
         """The field at a bandwidth: from the one whose bandwidth is a power of two times the smallest, next below."""
         power = max(math.floor(math.log2(sigma / self.smallest) + 1e-9), 0)
-        below: Field = points.kept(("power", self.smallest, power), lambda: self._of_power(points, power))
+        below = self._of_power(points, power)
         ratio = sigma / (self.smallest * 2.0**power)
         if ratio == 1.0:
             return below
@@ -100,10 +100,16 @@ class Density:
         return made
 
     def _of_power(self, points: Points, power: int) -> Field:
-        field = field_of(self.sums, Grid.over(self.extent / self.smallest))
-        for k in range(1, power + 1):
-            field = wider(field, self.extent / (self.smallest * 2.0**k), 2.0)
-        return field
+        """The field at 2^power times the smallest bandwidth, from that of the power below, which is at hand mostly."""
+
+        def make() -> Field:
+            """The field itself."""
+            if not power:
+                return field_of(self.sums, Grid.over(self.extent / self.smallest))
+            return wider(self._of_power(points, power - 1), self.extent / (self.smallest * 2.0**power), 2.0)
+
+        made: Field = points.kept(("power", self.smallest, power), make)
+        return made
 
 
 # what a worker runs
