@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from parallel_mix import compile_notice
 from parallel_mix.backends.base import Backend
@@ -23,6 +23,16 @@ from parallel_mix.store.atomic import check_writable, write_text
 from parallel_mix.store.checkpoints import Fingerprint, KeptRun, WatchedRun
 from parallel_mix.store.results import Tree, data_tree, write_tree
 from parallel_mix.store.tables import HDF5_ENDINGS, Selection, Table
+
+
+class Plan(Protocol):
+    """What a job is to do, once its input has been read."""
+
+    def intention(self) -> str:
+        """What it would do, as a sentence."""
+
+    def run(self) -> None:
+        """Do it."""
 
 
 class Job:
@@ -62,6 +72,13 @@ class Job:
         inputs = [path for path in input_files(self.options) if path != self.output or not self.in_place]
         check_output(self.output, self.options.force or looks_only, self.endings, *inputs)
         return self
+
+    def carry_out(self, plan: Plan) -> None:
+        """Run what is planned, or with --dry-run say what it would do."""
+        if self.options.dry_run:
+            self.progress.say(plan.intention())
+        else:
+            plan.run()
 
     @property
     def in_place(self) -> bool:

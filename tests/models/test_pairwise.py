@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,12 @@ class InMemory:
 
     rounding = 1e-15
 
-    def __init__(self, D: np.ndarray) -> None:
-        self.D, self.shape = D, D.shape
+    def __init__(self, D: np.ndarray, at_once: int = 256) -> None:
+        self.D, self.shape, self.at_once = D, D.shape, at_once
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        return self.D[start:stop]
-
-    def among(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return self.D[np.ix_(rows, columns)]
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, np.ndarray]]:
+        for a in range(start, stop, self.at_once):
+            yield a, self.D[a : min(a + self.at_once, stop)]
 
 
 @pytest.mark.parametrize("layout", [Layout(16, 16, True), Layout(16, 16), Layout(16, 48), Layout(100, 7)])
@@ -207,20 +206,27 @@ def test_what_a_matrix_is_like() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 15, 60, 256])
-def test_findings_are_the_same_however_many_rows_are_read_at_once(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checks, "ROWS_AT_ONCE", at_once)
+def test_findings_are_the_same_however_many_rows_are_read_at_once(at_once: int) -> None:
     X = blobs(60, 3)
     zero = cdist(X, X)
     odd = zero.copy()
     odd[41, 41], odd[52, 52], odd[3, 50], odd[58, 2] = -0.25, 0.125, -1.0, 1e3
     for D in (zero, odd):
-        properties, others = properties_of(InMemory(D)), D[~np.eye(60, dtype=bool)]
+        properties, others = properties_of(InMemory(D, at_once)), D[~np.eye(60, dtype=bool)]
         assert properties.diagonal == np.abs(np.diagonal(D)).max()
         assert (properties.lowest, properties.highest) == (others.min(), others.max())
         assert properties.mean == pytest.approx(others.mean())
         assert properties.negative == (D < 0).sum()
+
+
+def test_the_sample_of_a_large_matrix_is_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "SAMPLE", 20)
+    D = cdist(X := blobs(60, 3), X + 0.01)
+    which = checks.sample_of(60, np.random.default_rng(0))
+    part, whole = D[np.ix_(which, which)], properties_of(InMemory(D, 7))
+    assert whole.sampled == 20
+    assert whole.asymmetry == np.abs(part - part.T).max() / whole.highest
+    assert whole.negative_eigenfraction == checks.negative_eigenfraction(part)
 
 
 def test_a_zero_diagonal_is_zero_in_every_row() -> None:

@@ -40,8 +40,4 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
 
     selection = Selection(options.dataset, options.weights, options.by_class, options.row_names, "matrix")
     with Job("cluster", options, backend, selection) as job:
-        clusters = ClustersJob(job, job.reader.read(options.input), options)
-        if options.dry_run:
-            job.progress.say(clusters.intention())
-            return
-        clusters.run()
+        job.carry_out(ClustersJob(job, job.reader.read(options.input), options))

@@ -61,8 +61,4 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
 
     kind = kind_of_input(options)
     with Job("crossval", options, backend, selection_of(options, kind)) as job:
-        comparison = CrossvalJob(job, job.reader.read(options.input), kind, *decided)
-        if options.dry_run:
-            job.progress.say(comparison.intention())
-            return
-        comparison.run()
+        job.carry_out(CrossvalJob(job, job.reader.read(options.input), kind, *decided))

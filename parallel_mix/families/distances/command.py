@@ -59,8 +59,5 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
         new, old = job.reader.read_two(options.input, options.old)
         new, old = as_compared(kind, new, old)
         metric = chosen_metric(decided, new, old)
-        pairs = (NeighboursJob if options.knn else MatrixJob)(job, new, old, decided)
-        if options.dry_run:
-            job.progress.say(pairs.intention())
-            return
-        pairs.run(metric, options.gather)
+        kind_of_job = NeighboursJob if options.knn else MatrixJob
+        job.carry_out(kind_of_job(job, new, old, decided, metric, options.gather))

@@ -78,8 +78,9 @@ class PairsJob:
     bytes: int
     """Of the result."""
 
-    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
+    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any], metric: Metric, gather: bool) -> None:
         self.job, self.new, self.old, self.decided = job, new, old, decided
+        self.metric, self.gather = metric, gather
         self.shape = new.count, old.count
         self.digest = digest(new)
         self.identity = {
@@ -103,10 +104,10 @@ class PairsJob:
             raise InputError("There is no checkpoint of a failed run here, by which its tasks are counted.")
         return True
 
-    def recipe(self, metric: Metric, sink: MatrixFile | None) -> PairsRecipe:
+    def recipe(self, sink: MatrixFile | None) -> PairsRecipe:
         """What workers compare, and how."""
         new = None if self.new is self.old else self._source(self.new, "new")
-        return PairsRecipe(self._source(self.old, "rows"), new, metric, sink)
+        return PairsRecipe(self._source(self.old, "rows"), new, self.metric, sink)
 
     def _source(self, table: Table, name: str) -> ThingSource:
         if table.offsets is not None or table.texts is not None or isinstance(table.matrix, StoredMatrix):
@@ -127,15 +128,15 @@ class MatrixJob(PairsJob):
 
     would = "distances"
 
-    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
-        super().__init__(job, new, old, decided)
+    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any], *how: Any) -> None:
+        super().__init__(job, new, old, decided, *how)
         self.bytes = new.count * old.count * (4 if decided["dtype"] == "float32" else 8)
 
     def intention(self) -> str:
         check_room(self.job.output, self.shape, self.decided["dtype"], 0)
         return super().intention()
 
-    def run(self, metric: Metric, gather: bool) -> None:
+    def run(self) -> None:
         """Begin or go on, compute, finish."""
         dtype, job, backend = self.decided["dtype"], self.job, self.job.backend
         names = sum(size_of_names(table) for table in (self.new, self.old)) + BYTES * self.shape[0]
@@ -157,7 +158,7 @@ class MatrixJob(PairsJob):
             take_up(file, header)
         else:
             lay_out(file, header, names)
-        layout, sums = compute_tiles(self.recipe(metric, None if gather or alone else file), backend, run, file)
+        layout, sums = compute_tiles(self.recipe(None if self.gather or alone else file), backend, run, file)
         backend.patiently(file.sync)
         rest = self.rest()
         run.yield_to_later_attempt()
@@ -171,19 +172,19 @@ class NeighboursJob(PairsJob):
 
     would = "nearest neighbours"
 
-    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any]) -> None:
-        super().__init__(job, new, old, decided)
+    def __init__(self, job: Job, new: Table, old: Table, decided: dict[str, Any], *how: Any) -> None:
+        super().__init__(job, new, old, decided, *how)
         self.bytes = 16 * new.count * int(decided["k"])
         most = old.count - (new is old)
         if decided["k"] > most:
             raise InputError(f"There are {most} others to be near to: --knn {decided['k']} is too many.")
 
-    def run(self, metric: Metric, gather: bool) -> None:
+    def run(self) -> None:
         """Begin or go on, compute, write."""
         k = self.decided["k"]
         run = self.job.start(self.identity, unit="stripes", data=self.digest)
         self.does_one_task(run)
-        indices, distances = find_neighbours(self.recipe(metric, None), k, self.job.backend, run)
+        indices, distances = find_neighbours(self.recipe(None), k, self.job.backend, run)
         write_tree(self.job.output, "neighbours", tree_of(indices, distances) | self.rest())
         self.job.finish()
 

@@ -54,8 +54,4 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
 
     selection = Selection(options.dataset, options.weights, options.labels, options.row_names, "matrix")
     with Job("hlm fit", options, backend, selection) as job:
-        fit = HlmJob(job, job.reader.read(options.input), decided)
-        if options.dry_run:
-            job.progress.say(fit.intention())
-            return
-        fit.run()
+        job.carry_out(HlmJob(job, job.reader.read(options.input), decided))

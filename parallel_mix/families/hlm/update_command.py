@@ -60,8 +60,4 @@ def work(options: Options, decided: Any, backend: Backend) -> None:
 
     selection = Selection(options.dataset, None, options.labels, options.row_names, "rectangle")
     with making_sense_of(options.model), Job("hlm update", options, backend, selection, workers_read=False) as job:
-        update = HlmUpdate(job, options.model, job.reader.read(options.input, least_rows=1))
-        if options.dry_run:
-            job.progress.say(update.intention())
-            return
-        update.run()
+        job.carry_out(HlmUpdate(job, options.model, job.reader.read(options.input, least_rows=1)))

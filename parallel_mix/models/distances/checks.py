@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -10,8 +11,6 @@ import numpy as np
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.metrics.classical_scaling import centred_products, unit_distances
 
-ROWS_AT_ONCE = 256
-"""Rows of the matrix that are read at a time."""
 TRIPLES = 200_000
 """How many random triples the triangle inequality is tried on."""
 SAMPLE = 1_000
@@ -31,11 +30,8 @@ class Matrix(Protocol):
     def rounding(self) -> float:
         """The relative error of an entry by rounding."""
 
-    def rows(self, start: int, stop: int) -> Array:
-        """Rows start..stop."""
-
-    def among(self, rows: np.ndarray, columns: np.ndarray) -> Array:
-        """The entries of some rows at some columns; both are numbers in rising order."""
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+        """The rows start..stop, in blocks: the number of the first row, and the entries."""
 
 
 @dataclass(frozen=True)
@@ -85,34 +81,34 @@ def can_be_squared(largest: float) -> bool:
 def properties_of(matrix: Matrix, own: bool = True, seed: int = 0) -> Properties:
     """The properties of a matrix, by one pass over its entries and by samples; `own`: of things to each other."""
     n, m = matrix.shape
+    random = np.random.default_rng(seed)
+    which = sample_of(n, random)
+    sample = np.empty((len(which), len(which)) if own else (len(which), 0))
     count = 0
     lowest, highest, total, negative, odd, diagonal = np.inf, -np.inf, 0.0, 0, 0, 0.0
-    for a in range(0, n, ROWS_AT_ONCE):
-        rows = matrix.rows(a, min(a + ROWS_AT_ONCE, n))
+    for a, rows in matrix.blocks(0, n):
         wanted = np.isfinite(rows)
+        odd += rows.size - int(wanted.sum())
         if own:
             wanted[np.arange(len(rows)), a + np.arange(len(rows))] = False
+            diagonal = max(diagonal, float(np.abs(rows.diagonal(a)).max()))
+            first, last = np.searchsorted(which, (a, a + len(rows)))
+            sample[first:last] = rows[which[first:last] - a][:, which]
         finite = rows[wanted]
         count += finite.size
         lowest, highest = min(lowest, finite.min(initial=np.inf)), max(highest, finite.max(initial=-np.inf))
-        total += float(finite.sum())
+        total += float(finite.sum(dtype=np.float64))
         negative += int((rows < 0).sum())
-        odd += int((~np.isfinite(rows)).sum())
-        if own:
-            diagonal = max(diagonal, float(np.abs(rows.diagonal(a)).max()))
     plain = Properties((n, m), float(lowest), total / max(count, 1), float(highest), negative, odd)
     if not own or odd:
         return plain
-    random = np.random.default_rng(seed)
-    which = sample_of(n, random)
-    D = np.asarray(matrix.among(which, which), dtype=np.float64)
     return replace(
         plain,
         diagonal=diagonal,
-        asymmetry=float(np.abs(D - D.T).max()) / (highest or 1.0),
+        asymmetry=float(np.abs(sample - sample.T).max()) / (highest or 1.0),
         sampled=len(which),
-        violations=triangle_violations(D, random, matrix.rounding),
-        negative_eigenfraction=negative_eigenfraction(D),
+        violations=triangle_violations(sample, random, matrix.rounding),
+        negative_eigenfraction=negative_eigenfraction(sample),
     )
 
 
