@@ -32,7 +32,9 @@ class Options(CommonOptions, TableOptions):
     nested: bool = option(True, "levels are independent of each other", negative="--flat")
     approach: int = option(2, "1: every step in parallel, 2: every ascent in parallel", read=int, choices=(1, 2))
     density: str = option(
-        "auto", "field: fast, for 1 to 3 columns; exact: sums over all rows", choices=("auto", "exact", "field")
+        "auto",
+        "exact: sums over all rows; field: fast, for 1 to 3 columns; tree: sums over the rows nearby, for more",
+        choices=("auto", "exact", "field", "tree"),
     )
     weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
     data: bool = option(True, "keep no copy of the data in the result", negative="--no-data")
@@ -58,7 +60,8 @@ def decide(options: Options) -> HmacSettings:
 def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
     """What rank 0 does."""
     from parallel_mix.families.hmac.file import tree_of
-    from parallel_mix.models.hmac.levels import decided, fit_hmac
+    from parallel_mix.models.hmac.density_choice import decided
+    from parallel_mix.models.hmac.levels import fit_hmac
     from parallel_mix.models.hmac.points import measure_frame
     from parallel_mix.runs.job import Job
 
@@ -66,7 +69,9 @@ def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
         table = job.reader.read(options.input)
         source = job.staging.rows(table)
         frame = measure_frame(source, options.standardize)
-        settings = decided(source, settings, frame)
+        settings, remark = decided(source, settings, frame)
+        if remark:
+            job.progress.say(remark)
         ladder = settings.ladder(frame.spread)
         if options.dry_run:
             job.progress.say(f"Would cluster at {len(ladder)} bandwidths from {ladder[0]:g} to {ladder[-1]:g}.")

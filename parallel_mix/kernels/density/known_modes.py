@@ -60,6 +60,8 @@ def keep_mode(modes: KnownModes, point: Array, log_density: float, J: Array) -> 
 @compiled(fastmath=REORDERED)
 def mode_ahead(modes: KnownModes, point: Array, step: Array) -> int:
     """The known mode to which the step of modal EM at a point leads; -1 where there is none."""
+    if not (step * step).sum() <= (REACH * (1.0 + MISS)) ** 2:
+        return -1  # it is no longer than Newton's
     newton = np.empty(len(point))
     for k in range(modes.number[0]):
         way = modes.points[k] - point

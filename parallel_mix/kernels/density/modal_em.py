@@ -17,7 +17,7 @@ from parallel_mix.kernels.compiled import compiled
 from parallel_mix.kernels.density.ascent_rule import cost_of_a_look, look_one, step_one
 from parallel_mix.kernels.density.ascents import COARSE_COST, Ascents
 from parallel_mix.kernels.density.kernel_sums import ScaledKernels, kernel_sums, nearby_kernels, scale_kernels
-from parallel_mix.kernels.density.known_modes import keep_mode, mode_ahead, no_modes
+from parallel_mix.kernels.density.known_modes import KnownModes, keep_mode, mode_ahead, no_modes
 from parallel_mix.kernels.density.near_sums import (
     NearKernels,
     all_near,
@@ -39,15 +39,24 @@ OWN_SLACK = 0.25
 
 
 @compiled
-def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, limit: int) -> None:
-    """Climb with each of the ascents `which` till it has arrived, or moved so far that other kernels may be near.
+def climb_near(
+    ascents: Ascents,
+    which: Any,
+    near: NearKernels,
+    room: NearKernels,
+    modes: KnownModes,
+    most: float,
+    longest: float,
+    limit: int,
+) -> None:
+    """Climb with each of the ascents `which` till it has arrived, or moved so far that other kernels may be near, or
+    is to take a plain step again after one longer than `longest`.
 
-    `most` is the log of the number of kernels times the largest weight, `limit` the most iterations.
+    `room` is for the kernels near one of them; `modes` are known, and become more; `most` is the log of the number of kernels times the largest weight, `limit` the most iterations.
     """
-    d, n = near.x.shape
-    room, sums, J = room_for(n, d, 0.0), np.empty(d + 1), np.empty((d, d))
+    d = len(near.x)
+    sums, J = np.empty(d + 1), np.empty((d, d))
     newton, rising = np.empty(d), np.empty(d)
-    modes = no_modes(len(which), d)
     for i in which:
         point, began = ascents.points[i], ascents.points[i].copy()
         own, count, copied = near, 0, False
@@ -57,7 +66,7 @@ def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, lim
             if not count or (copied and ((point - own.centre) ** 2).sum() > OWN_SLACK**2):
                 count, copied = find_near(near, point, OWN_SLACK + reach(most, ascents.log_density[i]), room)
                 own = room if copied else near
-                ascents.work[i] += COARSE_COST * n
+                ascents.work[i] += COARSE_COST * near.number
             here = point - own.centre
             total, log_density = weigh(own, count, here, ascents.log_density[i], sums)
             step = sums[:d] - here
@@ -75,6 +84,8 @@ def climb_near(ascents: Ascents, which: Any, near: NearKernels, most: float, lim
             else:
                 ascents.work[i] += NEAR_COST * count
                 step_one(ascents, i, step, log_density, float(sums[d]), limit)
+            if ascents.last_step[i] > longest and not ascents.curved[i]:
+                break
 
 
 def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
@@ -103,8 +114,10 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
     fine = ascents.moving & ~ascents.coarse & (ascents.iterations > 0)
     while (which := np.flatnonzero(fine & ascents.moving)).size:
         near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
-        room = all_near(near.x, near.log_weights, ascents.points[which].mean(axis=0))
-        climb_near(ascents, which, room, np.log(len(near)) + near.log_weights.max(), ascents.limit)
+        laid_out = all_near(near.x, near.log_weights, ascents.points[which].mean(axis=0))
+        room, modes = room_for(*near.x.shape), no_modes(*ascents.points[which].shape)
+        most = np.log(len(near)) + near.log_weights.max()
+        climb_near(ascents, which, laid_out, room, modes, most, np.inf, ascents.limit)
     return ascents._replace(plain=ascents.plain[:0])
 
 

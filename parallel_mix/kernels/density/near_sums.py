@@ -22,6 +22,8 @@ from parallel_mix.kernels.density.kernel_sums import Array
 reach = compiled(kernel_sums.reach)
 KERNELS_AT_ONCE = 512
 """Kernels whose products are summed while they are in the cache."""
+LIGHT = 1e-10
+"""Kernels that have less than this share of p together do not matter to its covariance."""
 MOST = 2
 """Where more than one kernel in so many is near, none is copied."""
 WIDE = 2.0**14
@@ -34,7 +36,7 @@ LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 class NearKernels(NamedTuple):
-    """Kernels about a centre, column by column, with room for their weights; the first `count` are in use."""
+    """Kernels about a centre, column by column, with room for their weights; the first of them are in use."""
 
     centre: Array  # (d)
     x: Array  # (d, n) from the centre, in bandwidths
@@ -44,14 +46,22 @@ class NearKernels(NamedTuple):
     p: Array  # (n)
     powers: Any  # (n) int64: 2^k as the bits of a double
     which: Any  # (n) int64
+    number: int  # how many are in use
     widest: float  # the largest of the squares
 
 
 @compiled
-def room_for(n: int, d: int, widest: float) -> NearKernels:
+def room_for(n: int, d: int) -> NearKernels:
     """Room for n kernels of d columns."""
     x, some, powers, which = np.empty((d, n)), np.empty((4, n)), np.empty(n, np.int64), np.empty(n, np.int64)
-    return NearKernels(np.zeros(d), x, some[0], some[1], some[2], some[3], powers, which, widest)
+    return NearKernels(np.zeros(d), x, some[0], some[1], some[2], some[3], powers, which, n, 0.0)
+
+
+@compiled
+def in_use(room: NearKernels, number: int, widest: float) -> NearKernels:
+    """The same room with so many kernels in it."""
+    x, log_weights, base, squares, p = room.x, room.log_weights, room.base, room.squares, room.p
+    return NearKernels(room.centre, x, log_weights, base, squares, p, room.powers, room.which, number, widest)
 
 
 @compiled(fastmath=REORDERED)
@@ -62,7 +72,7 @@ def all_near(x: Array, log_weights: Array, centre: Array) -> NearKernels:
     for j in range(n):
         for k in range(d):
             squares[j] += (x[j, k] - centre[k]) ** 2
-    room = room_for(n, d, squares.max())
+    room = in_use(room_for(n, d), n, squares.max())
     room.centre[:] = centre
     room.log_weights[:] = log_weights
     for j in range(n):
@@ -82,10 +92,10 @@ def find_near(kernels: NearKernels, centre: Array, reach: float, room: NearKerne
     Where they are most of the kernels, and none of these is far from the centre there, it copies none: all will do as
     they are.
     """
-    d, n = kernels.x.shape
+    d, n = len(kernels.x), kernels.number
     squares, which, count = room.p, room.which, 0
     shift = centre - kernels.centre
-    squares[:] = 0.0
+    squares[:n] = 0.0
     for k in range(d):
         x, at = kernels.x[k], shift[k]
         for j in range(n):
@@ -112,40 +122,56 @@ def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -
 
     `sums` becomes the mean of p from the centre (d), and the trace of its covariance.
     """
-    d, p, powers = len(y), room.p[:count], room.powers[:count]
-    exponents(room, count, y, offset, p)
-    exponentials(p, powers)
-    total = p.sum()
+    d, shift = len(y), (y * y).sum() / 2.0
+    total = sum_all(room, count, y, offset + shift, sums)
     if not 1.0 / FAR < total < FAR:
-        exponents(room, count, y, offset, p)
-        highest = p.max()
-        p -= highest
+        highest = -np.inf
+        for begin in range(0, count, KERNELS_AT_ONCE):
+            end = min(begin + KERNELS_AT_ONCE, count)
+            exponents(room, begin, end, y, offset + shift)
+            highest = max(highest, room.p[begin:end].max())
         offset += highest
-        exponentials(p, powers)
-        total = p.sum()
-    trace = 0.0
-    for j in range(count):
-        trace += p[j] * room.squares[j]
-    trace /= total
+        total = sum_all(room, count, y, offset + shift, sums)
+    sums /= total
     for k in range(d):
-        x, mean = room.x[k], 0.0
-        for j in range(count):
-            mean += p[j] * x[j]
-        sums[k] = mean / total
-        trace -= sums[k] ** 2
-    sums[d] = max(trace, 0.0)
-    return float(total), offset + np.log(total)
+        sums[d] -= sums[k] ** 2
+    sums[d] = max(sums[d], 0.0)
+    return total, offset + np.log(total)
 
 
 @compiled(fastmath=REORDERED)
-def exponents(room: NearKernels, count: int, y: Array, offset: float, p: Array) -> None:
-    """Write the logarithms of p for a point at y from the centre."""
-    shift = offset + (y * y).sum() / 2.0
-    for j in range(count):
-        p[j] = room.base[j] - shift
+def sum_all(room: NearKernels, count: int, y: Array, shift: float, sums: Array) -> float:
+    """Leave p in the room; the sums of p x, and of p |x|^2, and that of p. Coordinates are read while in the cache."""
+    d, total = len(y), 0.0
+    sums[:] = 0.0
+    for begin in range(0, count, KERNELS_AT_ONCE):
+        end = min(begin + KERNELS_AT_ONCE, count)
+        p, squares = room.p[begin:end], room.squares[begin:end]
+        exponents(room, begin, end, y, shift)
+        exponentials(p, room.powers[begin:end])
+        here, square = 0.0, 0.0
+        for j in range(len(p)):
+            here += p[j]
+            square += p[j] * squares[j]
+        total += here
+        sums[d] += square
+        for k in range(d):
+            x, of_block = room.x[k, begin:end], 0.0
+            for j in range(len(p)):
+                of_block += p[j] * x[j]
+            sums[k] += of_block
+    return total
+
+
+@compiled(fastmath=REORDERED)
+def exponents(room: NearKernels, begin: int, end: int, y: Array, shift: float) -> None:
+    """Write the logarithms of p of some kernels for a point at y from the centre."""
+    p, base = room.p[begin:end], room.base[begin:end]
+    for j in range(len(p)):
+        p[j] = base[j] - shift
     for k in range(len(y)):
-        x, at = room.x[k], y[k]
-        for j in range(count):
+        x, at = room.x[k, begin:end], y[k]
+        for j in range(len(p)):
             p[j] += at * x[j]
 
 
@@ -163,6 +189,8 @@ def covariance_of(room: NearKernels, count: int, sums: Array, total: float, cova
     for begin in range(0, count, KERNELS_AT_ONCE):
         end = min(begin + KERNELS_AT_ONCE, count)
         p = room.p[begin:end]
+        if p.sum() < LIGHT * KERNELS_AT_ONCE / count * total:
+            continue
         for a in range(0, d, 2):
             also = min(a + 1, d - 1)
             x, y = room.x[a, begin:end], room.x[also, begin:end]

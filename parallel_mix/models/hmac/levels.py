@@ -10,30 +10,21 @@ from typing import Any
 import numpy as np
 
 from parallel_mix.backends.base import Backend
-from parallel_mix.kernels.density import field_climb
 from parallel_mix.kernels.density.ascents import Ascents, hit_the_limit
-from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.density.locality import first_of_equal, order_by_cell
+from parallel_mix.kernels.density.locality import first_of_equal
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import merge_ends
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource, blocks_of_rows
 from parallel_mix.models.core.tasks import Arrays
+from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_rows, climb_starts
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
-from parallel_mix.models.hmac.field_climbing import (
-    Density,
-    MapOfClimbs,
-    blocks_of,
-    chosen_density,
-    climb_rows,
-    climb_starts,
-    extent_of,
-)
+from parallel_mix.models.hmac.density_choice import decided, density_of
+from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
 from parallel_mix.models.hmac.forecast import Forecast, expected_work
 from parallel_mix.models.hmac.mode_tree import (
     DIGITS,
-    DIGITS_OF_FIELD,
     Level,
     canonical_order,
     most_persistent,
@@ -53,18 +44,8 @@ def fit_hmac(
 ) -> HmacResult:
     """Cluster the rows of `source` at every bandwidth; `frame` is theirs, where it has been measured already."""
     frame = frame or measure_frame(source, settings.standardize)
-    settings = decided(source, settings, frame)
+    settings, _ = decided(source, settings, frame)
     return _Fit(source, settings, backend, run or QuietRun(), frame).result()
-
-
-def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> HmacSettings:
-    """The settings, once it is decided where the density comes from."""
-    rows, d = source.shape
-    if settings.density == "exact" or (settings.density == "auto" and d not in NODES_A_BANDWIDTH):
-        return replace(settings, density="exact")
-    smallest = float(settings.ladder(frame.spread)[0])
-    extent = extent_of(source, frame)
-    return replace(settings, density=chosen_density(settings.density, settings.approach, rows, extent, smallest))
 
 
 class _Fit:
@@ -90,15 +71,13 @@ class _Fit:
 
     def result(self) -> HmacResult:
         """Climb all levels that an earlier attempt has not finished, and put the result together."""
-        if self.settings.density == "field":
-            field_climb.warm_up()
-        else:
-            warm_up()
+        kind = self.settings.density
+        warm_up_for(kind)
         self._restore()
         self.backend.share(PointsRecipe(self.source, self.frame))
-        if self.settings.density == "field" and len(self.levels) < len(self.bandwidths):
-            extent = extent_of(self.source, self.frame)
-            self.density = Density.of(self.backend, self.n, extent, float(self.bandwidths[0]))
+        if len(self.levels) < len(self.bandwidths):
+            smallest = float(self.bandwidths[0])
+            self.density = density_of(kind, self.backend, self.source, self.frame, smallest)
         try:
             while len(self.levels) < len(self.bandwidths):
                 self._climb_level()
@@ -114,7 +93,7 @@ class _Fit:
     def _climb_level(self) -> None:
         sigma = float(self.bandwidths[len(self.levels)])
         if self.density is not None:
-            self._climb_on_field(sigma, self.density)
+            self._climb_by_map(sigma, self.density)
             return
         if self.ascents is None:
             starts, log_density = self._starts()
@@ -127,10 +106,10 @@ class _Fit:
         ends = (ascents.points, ascents.log_density, ascents.iterations)
         self._finish_level(sigma, *ends, np.arange(len(ascents.points)), ascents.unsure)
 
-    def _climb_on_field(self, sigma: float, density: Density) -> None:
+    def _climb_by_map(self, sigma: float, density: Density) -> None:
         starts, log_density = self._starts()
-        order = order_by_cell(starts, sigma if self._goes_on else density.smallest)
-        blocks = blocks_of(len(starts))
+        order = density.order(starts, sigma if self._goes_on else density.smallest)
+        blocks = density.share.cut(len(starts))
         kernel: Callable[..., Arrays] = climb_rows
         tasks: list[Any] = list(blocks)
         if self._goes_on:
@@ -178,7 +157,7 @@ class _Fit:
         nested = self._goes_on
         labels = member[end][self.levels[-1].labels] if nested else member[end]
         best = _highest_ends(member, log_density)
-        digits = DIGITS if self.density is None else DIGITS_OF_FIELD
+        digits = DIGITS if self.density is None else self.density.digits
         sizes, order = canonical_order(labels, self.weight, log_density[best], digits)
         rank = np.empty(k, dtype=np.int32)
         rank[order] = np.arange(k)
@@ -218,7 +197,7 @@ class _Fit:
         level = min(len(self.levels), total - 1)
         now = len(self.ascents.points) if self.ascents else 0
         if self.density is not None:
-            return self._how_far_on_field(level)
+            return self._how_far_by_map(level)
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
         if self.forecast is None:
             block = self.n if self.settings.approach == 1 else most_in_a_block(self.n)
@@ -230,7 +209,7 @@ class _Fit:
         done = sum(self.works) + (float(self.ascents.work.sum()) if self.ascents else 0.0)
         return done, max(self.forecast.total(starts, works, self.n, self.settings.nested), done), text
 
-    def _how_far_on_field(self, level: int) -> HowFar:
+    def _how_far_by_map(self, level: int) -> HowFar:
         """Ascents that have arrived, of those of all levels: each to come is thought to have as many as the present."""
         starts, total = self._starts_so_far(), len(self.bandwidths)
         now = starts[level] if level < len(starts) else len(self.levels[-1].modes)

@@ -10,7 +10,7 @@ import numpy as np
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.models.hmac.points import Frame
 
-DIGITS, DIGITS_OF_FIELD = 9, 5
+DIGITS, FEWER_DIGITS = 9, 5
 """How many decimals of a log density count in the order of modes: of exact sums, and of a field."""
 
 

@@ -13,7 +13,7 @@ from parallel_mix.models.hmac.mode_tree import Level
 from parallel_mix.models.hmac.points import Frame
 from parallel_mix.progress import plural
 
-DENSITIES = ("auto", "exact", "field")
+DENSITIES = ("auto", "exact", "field", "tree")
 """The ways to sum a density; of `auto` a fit makes one of the others."""
 
 
@@ -120,7 +120,8 @@ class HmacResult:
     @property
     def density(self) -> str:
         """How the density was summed, in words."""
-        return "density from a field" if self.settings.density == "field" else "density by exact sums"
+        of = {"exact": "by exact sums", "tree": "by sums over the rows nearby", "field": "from a field"}
+        return f"density {of[self.settings.density]}"
 
     def summary(self) -> list[str]:
         """Lines for a person: rows and columns, a line for each level, and the level that is shown by default."""

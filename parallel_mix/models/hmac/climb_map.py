@@ -1,0 +1,114 @@
+"""Many ascents on all workers, a block of nearby start points after the other, whatever the density comes from.
+
+What a block gives depends on its start points and the density alone; blocks climb wherever there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.models.core.run import HowFar, Run, State
+from parallel_mix.models.core.tasks import Arrays, ResumableMap, parts_of_state
+from parallel_mix.models.hmac.points import Points
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many blocks the start points of a level are cut into, as far as these bounds of their sizes allow it."""
+
+    blocks: int
+    fewest: int
+    most: int
+
+    def cut(self, count: int) -> list[tuple[int, int]]:
+        """Cut so many start points into blocks."""
+        step = min(max(-(-count // self.blocks), self.fewest), self.most)
+        return [(a, min(a + step, count)) for a in range(0, count, step)]
+
+
+class Density(Protocol):
+    """Where a worker reads the density and climbs on it."""
+
+    @property
+    def smallest(self) -> float:
+        """The smallest bandwidth, by which the rows are put in order."""
+
+    @property
+    def digits(self) -> int:
+        """By how many digits of their log density modes are put in order."""
+
+    @property
+    def share(self) -> Share:
+        """The blocks that start points are cut into."""
+
+    def order(self, starts: Array, sigma: float) -> np.ndarray:
+        """The numbers of some start points, those near each other together."""
+
+    def order_of_rows(self, points: Points) -> np.ndarray:
+        """The numbers of all rows, those near each other together; made once."""
+
+    def climb(self, points: Points, starts: Array, log_density: Array, sigma: float) -> Arrays:
+        """Climb from some start points, with a lower bound or guess of the log density at each (NaN where there is
+        none): the ends, and which of them each start comes to.
+        """
+
+
+# what a worker runs
+
+
+def climb_rows(points: Points, block: tuple[int, int], sigma: float, density: Density) -> Arrays:
+    """Climb from some rows, in their order."""
+    some = density.order_of_rows(points)[slice(*block)]
+    return density.climb(points, points.all_rows()[some], points.log_weights[some], sigma)
+
+
+def climb_starts(points: Points, task: tuple[Array, Array], sigma: float, density: Density) -> Arrays:
+    """Climb from some start points, with a lower bound or guess of the log density at each."""
+    return density.climb(points, *task, sigma)
+
+
+# the loop on rank 0
+
+
+class MapOfClimbs(ResumableMap):
+    """The blocks of start points of one level; what a checkpoint keeps and how far it is, the whole fit tells."""
+
+    def __init__(
+        self, tasks: Sequence[Any], state: State | None, fit: Callable[[], State], fits_how_far: Callable[[], HowFar]
+    ) -> None:
+        super().__init__(tasks, "blocks of start points", state)
+        self.parts: dict[int, Arrays] = parts_of_state(state)
+        self.state, self.how_far = fit, fits_how_far  # type: ignore[method-assign]
+
+    def keep(self, number: int, result: Arrays) -> None:
+        """Keep the ends of a block."""
+        self.parts[number] = result
+
+    def arrays(self) -> Arrays:
+        """The ends of all blocks that are done."""
+        return {f"part/{number}/{name}": value for number, part in self.parts.items() for name, value in part.items()}
+
+    @property
+    def share_done(self) -> float:
+        """The share of the blocks that are done."""
+        return float(self.done.mean())
+
+    @property
+    def arrived(self) -> int:
+        """How many ascents have arrived."""
+        return sum(len(part["member"]) for part in self.parts.values())
+
+    def ends(self) -> Arrays:
+        """The ends of all blocks together, in the order of the blocks."""
+        parts = [self.parts[k] for k in range(len(self.tasks))]
+        first = np.cumsum([0, *[len(part["points"]) for part in parts]])
+        together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        together["member"] = np.concatenate([part["member"] + a for part, a in zip(parts, first, strict=False)])
+        return together

@@ -1,0 +1,79 @@
+"""Where a fit's density comes from: sums over all rows, sums over leaves of nearby ones, or a field."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+
+from parallel_mix.backends.base import Backend
+from parallel_mix.errors import InputError
+from parallel_mix.extras import install_line, need
+from parallel_mix.kernels.density import modal_em
+from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH, Grid
+from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.models.core.sources import RowSource, blocks_of_rows
+from parallel_mix.models.hmac import field_climbing, tree_climbing
+from parallel_mix.models.hmac.climb_map import Density
+from parallel_mix.models.hmac.field_climbing import FieldDensity
+from parallel_mix.models.hmac.points import Frame
+from parallel_mix.models.hmac.result import HmacSettings
+from parallel_mix.models.hmac.tree_climbing import TreeDensity
+
+FEWEST_ROWS = 10_000
+"""From so many rows on the density comes from a field, where it can be, or else from leaves."""
+MOST_NODES = 33_554_432
+"""The most nodes of a field (256 MB)."""
+
+
+def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[HmacSettings, str]:
+    """The settings, once it is decided where the density comes from, and what the user is to know of that."""
+    density, remark = settings.density, ""
+    if density == "auto":
+        density = "exact" if settings.approach == 1 or source.shape[0] < FEWEST_ROWS else "tree"
+        if density == "tree" and not why_no_field(source, settings, frame):
+            density = "field" if find_spec("finufft") else "tree"
+            if density == "tree":
+                remark = f"This takes longer than with finufft, which is not installed: {install_line('field')}."
+    elif density != "exact" and settings.approach == 1:
+        raise InputError(f"Approach 1 is by exact sums. Leave out --density {density}.")
+    elif density == "field":
+        if why := why_no_field(source, settings, frame):
+            raise InputError(f"{why}. Leave out --density field.")
+        need("field", "--density field")
+    return replace(settings, density=density), remark
+
+
+def why_no_field(source: RowSource, settings: HmacSettings, frame: Frame) -> str:
+    """Why the density cannot come from a field; "" where it can."""
+    d = source.shape[1]
+    if d not in NODES_A_BANDWIDTH:
+        return f"A field is for one to three columns, not {d}"
+    smallest = float(settings.ladder(frame.spread)[0])
+    if Grid.over(extent_of(source, frame) / smallest).size > MOST_NODES:
+        size = f"more than {MOST_NODES:,} nodes: the bandwidth is small, or some rows lie far out"
+        return f"At bandwidth {smallest:g} a field would have {size}"
+    return ""
+
+
+def extent_of(source: RowSource, frame: Frame) -> Array:
+    """The range of each column in the coordinates of the analysis, whose origin is its middle."""
+    blocks = [np.abs(frame.inward(rows)).max(axis=0) for rows in blocks_of_rows(source)]
+    extent: Array = 2.0 * np.max(blocks, axis=0)
+    return extent
+
+
+def density_of(kind: str, backend: Backend, source: RowSource, frame: Frame, smallest: float) -> Density | None:
+    """The density of this kind, where the workers share the points; None for exact sums."""
+    if kind == "tree":
+        return TreeDensity(smallest)
+    if kind == "field":
+        need("field", "A density from a field")
+        return FieldDensity.of(backend, source.shape[0], extent_of(source, frame), smallest)
+    return None
+
+
+def warm_up(kind: str) -> None:
+    """Load the compiled code of a density of this kind, before workers are forked."""
+    {"exact": modal_em, "tree": tree_climbing, "field": field_climbing}[kind].warm_up()
