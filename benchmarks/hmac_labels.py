@@ -1,10 +1,11 @@
 """Labels of HMAC against plain float64 modal EM to 1e-12, row by row: false modes, missing modes, moved rows.
 
-python benchmarks/hmac_labels.py small [SETS] [SEED] [HOW]        small random sets at one bandwidth (1, 2, field)
-python benchmarks/hmac_labels.py sets [FIRST] [LAST]              24 mixtures, 10 or 20 levels, nested
-python benchmarks/hmac_labels.py W1 W2 W3 W4                      the shared workloads, 20 levels, nested
+python benchmarks/hmac_labels.py small [SETS] [SEED] [HOW]        small random sets at one bandwidth
+python benchmarks/hmac_labels.py sets [FIRST LAST [HOW]]       24 mixtures, 10 or 20 levels, nested
+python benchmarks/hmac_labels.py W1 W2 W3 W4 [HOW]                the shared workloads, 20 levels, nested
 
-`REFERENCES=FOLDER` keeps the plain labels, which take minutes.
+HOW: 2, exact sums, if left out; 1, the same by approach 1; field; tree. `REFERENCES=FOLDER` keeps the plain labels,
+which take minutes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -124,32 +126,36 @@ def judge(name: str, X: np.ndarray, settings: HmacSettings, backend: SerialBacke
     sys.stdout.flush()
 
 
-def mixture(number: int) -> tuple[np.ndarray, HmacSettings]:
+def mixture(number: int, how: str) -> tuple[np.ndarray, HmacSettings]:
     """One of the 24 sets: 2 to 20 dimensions, 2,000 or 3,000 rows, 10 or 20 levels."""
     r = np.random.default_rng([24, number])
     d, n, k = (2, 3, 5, 8, 12, 20)[number % 6], (2_000, 3_000)[number // 6 % 2], int(r.integers(3, 16))
     centres = r.normal(size=(k, d)) * 10.0 / np.sqrt(d)
     X = centres[r.integers(0, k, n)] + r.normal(size=(n, d)) * r.uniform(0.4, 1.6, (n, 1))
-    return X, HmacSettings(levels=(10, 20)[number // 12])
+    return X, HmacSettings(levels=(10, 20)[number // 12], **HOWS[how])
+
+
+HOWS: dict[str, dict[str, Any]] = {
+    "1": {"density": "exact", "approach": 1},
+    "2": {"density": "exact"},
+    "field": {"density": "field"},
+    "tree": {"density": "tree"},
+}
 
 
 def small(sets: int = 2_000, seed: int = 1, how: str = "2") -> None:
-    """Small sets of normal rows: 20 to 60 of them, 1 to 5 dimensions (3 from a field), bandwidths 0.2 to 0.8."""
+    """Small sets of normal rows: 20 to 60 of them, 1 to 5 dimensions (1 to 3 from a field, 1 to 6 by the tree),
+    bandwidths 0.2 to 0.8.
+    """
     r = np.random.default_rng(seed)
     false = missing = moved = unlisted = listed = total = 0
     longest = capped = 0
-    most = 4 if how == "field" else 6
-
-    def settings(sigma: float) -> HmacSettings:
-        if how == "field":
-            return HmacSettings((sigma,), density="field")
-        return HmacSettings((sigma,), approach=int(how), density="exact")
-
+    most = {"field": 4, "tree": 7}.get(how, 6)
     with SerialBackend(threads=1) as backend:
         for _ in range(sets):
             n, d, sigma = int(r.integers(20, 61)), int(r.integers(1, most)), float(r.uniform(0.2, 0.8))
             X = r.normal(size=(n, d))
-            level = fit(X, settings(sigma), backend).levels[0]
+            level = fit(X, HmacSettings((sigma,), **HOWS[how]), backend).levels[0]
             plain = plain_levels(X, np.array([sigma]))[0]
             false += len(level.sizes) > plain.max() + 1
             missing += len(level.sizes) < plain.max() + 1
@@ -178,17 +184,18 @@ def main() -> None:
     if words[0] == "small":
         small(*map(int, words[1:3]), *words[3:])
         return
+    with_how = words[-1] in HOWS and not (words[0] == "sets" and len(words) == 3)
+    how = words.pop() if with_how else "2"
     print(HEAD)
     with SerialBackend(threads=2) as backend:
         if words[0] == "sets":
-            first, last = [*map(int, words[1:]), 0, 24][:2] if len(words) > 2 else (0, 24)
-            for number in range(first, last):
-                judge(f"set{number}", *mixture(number), backend)
+            for number in range(*map(int, words[1:] or (0, 24))):
+                judge(f"set{number}", *mixture(number, how), backend)
             return
         with tempfile.TemporaryDirectory() as name:
             folder = workloads(Path(name))
             for word in words:
-                judge(word, np.load(folder / f"{word}.npz")["X"], HmacSettings(), backend)
+                judge(word, np.load(folder / f"{word}.npz")["X"], HmacSettings(**HOWS[how]), backend)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def compiled(function: Any = None, *, inline: Inline = "never", fastmath: set[st
     """The function in machine code, which other threads need not wait for; 1/0 is infinite, as in NumPy."""
     if function is None:
         return partial(compiled, inline=inline, fastmath=fastmath)
-    compile_it = partial(njit, nogil=True, inline=inline, fastmath=fastmath, error_model="numpy")
+    compile_it = partial(njit, nogil=True, forceinline=True, inline=inline, fastmath=fastmath, error_model="numpy")
     if FOLDER is None:
         return compile_it()(function)
     before = config.CACHE_DIR  # type: ignore[attr-defined]

@@ -172,7 +172,7 @@ def test_sums_of_near_kernels_are_those_of_the_definition(d: int, offset: float,
     centre = X[3] + 0.1
     near, room, sums, covariance = (
         all_near(X, np.log(w), X.mean(axis=0)),
-        room_for(1300, d, 0.0),
+        room_for(1300, d),
         np.empty(d + 1),
         np.empty((d, d)),
     )
@@ -191,7 +191,7 @@ def test_sums_of_near_kernels_are_those_of_the_definition(d: int, offset: float,
 
 def test_kernels_far_from_the_centre_are_copied_about_a_nearer_one() -> None:
     X = blobs(300, 2)
-    near, room = all_near(X, np.zeros(300), np.array([1e7, 0.0])), room_for(300, 2, 0.0)
+    near, room = all_near(X, np.zeros(300), np.array([1e7, 0.0])), room_for(300, 2)
     assert find_near(near, X[0], np.inf, room) == (300, True)
     np.testing.assert_allclose(room.x.T + room.centre, X, atol=1e-8)
     assert find_near(all_near(X, np.zeros(300), X[1]), X[0], np.inf, room) == (300, False)
@@ -223,12 +223,13 @@ def test_a_known_mode_is_an_end_only_where_newtons_step_leads_there() -> None:
     J = np.diag([0.2, 0.9])
     modes, mode = no_modes(5, 2), np.array([1.0, 2.0])
     keep_mode(modes, mode, -3.0, J)
-    for way, leads in (([0.004, 0.0], True), ([0.0, 0.009], True), ([0.0, 0.011], False), ([0.02, 0.0], False)):
+    for way, leads in (([0.03, 0.0], True), ([0.0, 0.06], True), ([0.0, 0.08], False), ([0.08, 0.0], False)):
         step = (np.eye(2) - J) @ way
         assert mode_ahead(modes, mode - way, step) == (0 if leads else -1), way
     # A slow direction in which the density falls towards the mode, hidden in the step by a fast one:
-    assert mode_ahead(modes, mode - [0.004, 0.004], np.array([0.0032, -0.0004])) == -1
-    assert mode_ahead(modes, mode - [0.004, 0.004], np.array([0.0032, 0.0004])) == 0
+    assert mode_ahead(modes, mode - [0.03, 0.03], np.array([0.024, -0.003])) == -1
+    assert mode_ahead(modes, mode - [0.03, 0.03], np.array([0.024, 0.003])) == 0
+    assert mode_ahead(modes, mode - [0.03, 0.03], np.array([0.024, 0.002])) == -1
     for _ in range(9):
         keep_mode(modes, mode + 5.0, -3.0, J)
     assert modes.number[0] == 5

@@ -86,8 +86,9 @@ def none_at(point: Array) -> float:
 @compiled
 def step_plainly(ascents: Ascents, which: Any, step: Array, log_density: Array, trace: Array, limit: int) -> None:
     """Take a plain step with each of the ascents `which`."""
+    look_cost = cost_of_a_look(step.shape[1])
     for k in range(len(which)):
-        step_one(ascents, which[k], step[k], log_density[k], trace[k], limit)
+        step_one(ascents, which[k], step[k], log_density[k], trace[k], look_cost, limit)
 
 
 @compiled
@@ -114,8 +115,10 @@ def steps_ahead(to_go: float, ratio: float) -> float:
 
 
 @compiled(inline="always")
-def step_one(ascents: Ascents, i: int, step: Array, log_density: float, trace: float, limit: int) -> None:
-    """A plain step of ascent i."""
+def step_one(
+    ascents: Ascents, i: int, step: Array, log_density: float, trace: float, look_cost: float, limit: int
+) -> None:
+    """A plain step of ascent i; a look at J costs as much as `look_cost` of these."""
     point, length = ascents.points[i], np.sqrt((step * step).sum())
     if not length < np.inf:
         end_where_it_is(ascents, i)
@@ -123,7 +126,7 @@ def step_one(ascents: Ascents, i: int, step: Array, log_density: float, trace: f
     ratio = length / ascents.last_step[i]
     to_go = length * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
     bounded = trace < MOST_TRACE and length * trace < TOLERANCE * (1.0 - trace) and length < NEWTON_REACH
-    slow = length < ascents.look_below[i] and steps_ahead(to_go, ratio) >= cost_of_a_look(len(point))
+    slow = length < ascents.look_below[i] and steps_ahead(to_go, ratio) >= look_cost
     near = to_go < TOLERANCE / 2.0 or length <= none_at(point)
     arrived = bounded and not ascents.coarse[i]
     looks = (near or slow) and not ascents.coarse[i] and not arrived
@@ -165,6 +168,7 @@ def look_one(
     ascents.moving[i] = not (safe and ahead < TOLERANCE) and (rises or not stuck) and ascents.iterations[i] < limit
     if finishing and not safe and not stuck:
         point[:] = ascents.plain[i]
+        ascents.last_step[i] = np.nan  # it was of another place
         return
     ascents.log_density[i] = log_density
     if safe and not finishing:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parallel_mix.kernels.compiled import compiled
-from parallel_mix.kernels.density.ascent_rule import look_one, step_one
+from parallel_mix.kernels.density.ascent_rule import cost_of_a_look, look_one, step_one
 from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.kernels.density.field import STENCIL, Field
 from parallel_mix.kernels.density.field_values import value_at
@@ -76,7 +76,7 @@ def climb_on_field(ascents: Ascents, groups: Groups, field: Field, which: Any, s
             if ascents.curved[i]:
                 look_one(ascents, i, step, np.log(sums[0]), J, newton, rising, limit)
             else:
-                step_one(ascents, i, step, np.log(sums[0]), max(trace, 0.0), limit)
+                step_one(ascents, i, step, np.log(sums[0]), max(trace, 0.0), cost_of_a_look(d), limit)
             if groups.radius[i] > 0.0 and not was_finishing:
                 go_with(groups.flow[i], J, step)
             if not ascents.moving[i]:

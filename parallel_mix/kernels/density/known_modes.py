@@ -1,9 +1,11 @@
 """Modes at which ascents have ended, and to which later ones nearby need not climb.
 
 Where an ascent comes close to such a mode, its step tells whether it is on the way there: Newton's step by the Jacobian
-J at the mode, (I - J)^-1 step, leads to the mode to within a third of the way. How close that must be goes by 1 - the
-top eigenvalue of J: a saddle beyond which another mode's basin begins is no nearer than about that, in bandwidths (but
-for kernels twenty bandwidths away whose weights are e^200 times as large).
+J at the mode, (I - J)^-1 step, leads to the mode but for a small share of the way. Towards a saddle at distance s
+Newton's step from x misses by x^2/s. So where it misses by no more than MISS of a way no longer than REACH times (1 -
+the top eigenvalue), x is under s unless s is under REACH MISS (1 - the top eigenvalue), a tenth of 1 - the top
+eigenvalue. A saddle beyond which another mode's basin begins is about ten times as far, in bandwidths (but for kernels
+twenty bandwidths away whose weights are e^200 times as large).
 
 The modes are those of ascents that go together, in their order: who else computes changes nothing.
 """
@@ -18,10 +20,10 @@ from parallel_mix.kernels.compiled import REORDERED, compiled
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.newton_finish import factored, solve
 
-REACH = 0.1
+REACH = 0.7
 """The longest way to a known mode, in bandwidths times 1 - the top eigenvalue of J there."""
 
-MISS = 1.0 / 3.0
+MISS = 0.15
 """By what share of the way Newton's step may miss the mode."""
 
 MOST_NUMBERS = 1_048_576

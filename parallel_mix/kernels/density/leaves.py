@@ -37,7 +37,9 @@ LOG2_E = np.float32(1.0 / np.log(2.0))
 LOG_2_HIGH, LOG_2_LOW = np.float32(0.693145751953125), np.float32(1.42860677e-06)
 """The logarithm of 2 in two parts, whose products with small whole numbers are exact."""
 ZERO, HALF, ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-SERIES = tuple(np.float32(c) for c in (1.98756915e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1))
+SERIES = tuple(
+    np.float32(c) for c in (1.98756915e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1)
+)
 """The exponential's series near 0, the highest power first; its last terms are 1/2, 1 and 1."""
 C7, C6, C5, C4, C3 = SERIES
 
@@ -78,6 +80,7 @@ class Room(NamedTuple):
     high: Array  # (d, l)
     could: Array  # (q, l) the log of what each leaf could add to each sum
     least: Array  # (q) leaves that could add less are left out
+    pairs: Array  # (q) how many kernels each sum was over
 
 
 def tree_of(rows: Array, log_weights: Array) -> Tree:
@@ -99,9 +102,7 @@ def leaves_of(tree: Tree, sigma: float) -> Leaves:
     leaves, d = centre.shape
     x, base, squares = np.zeros((leaves, d, LEAF), np.float32), *np.zeros((2, leaves, LEAF), np.float32)
     lay_out(tree.first, tree.rows, tree.log_weights - heaviest, sigma, centre, x, base, squares)
-    return Leaves(
-        sigma, heaviest, tree.first, tree.rows, tree.log_weights, low, high, most, centre, x, base, squares
-    )
+    return Leaves(sigma, heaviest, tree.first, tree.rows, tree.log_weights, low, high, most, centre, x, base, squares)
 
 
 @compiled
@@ -128,7 +129,7 @@ def room_for_sums(leaves: Leaves, most: int) -> Room:
     """Room for the sums of so many points at a time."""
     d, count = leaves.low.shape
     boxes = np.empty((2, d, count))
-    return Room(np.empty(count, np.int64), boxes[0], boxes[1], np.empty((most, count)), np.empty(most))
+    return Room(np.empty(count, np.int64), boxes[0], boxes[1], np.empty((most, count)), np.empty(most), np.empty(most))
 
 
 @compiled(fastmath=REORDERED)
@@ -200,9 +201,14 @@ def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, 
     coordinate that is read serves four sums. (Compiled code for memory that is nobody else's is half as fast again.)
     """
     count, d, most = find_leaves(leaves, points, which, density, share, room), points.shape[1], len(which)
-    wanting, y, shift = np.empty(most + 3, np.int64), np.zeros((most + 1, d), np.float32), np.zeros(most + 1, np.float32)
+    wanting, y, shift = (
+        np.empty(most + 3, np.int64),
+        np.zeros((most + 1, d), np.float32),
+        np.zeros(most + 1, np.float32),
+    )
     p, powers, part = np.empty((4, LEAF), np.float32), np.empty((4, LEAF), np.int32), np.empty((4, d + 2), np.float32)
     sums, factors = np.zeros((most + 1, d + 2)), powers.view(np.float32)
+    room.pairs[:] = 0.0
     for s in range(count):
         leaf, wanted = room.which[s], 0
         for q in range(most):
@@ -216,6 +222,7 @@ def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, 
                 y[q, c] = away
                 square += away * away
             shift[q] = density[i] - leaves.heaviest + square / 2.0
+            room.pairs[q] += LEAF
         wanting[wanted : wanted + 3] = most  # nobody
         for k in range(0, wanted, 4):
             four = wanting[k], wanting[k + 1], wanting[k + 2], wanting[k + 3]
@@ -330,7 +337,7 @@ def exponentials(p: Single, powers: Any, factors: Single) -> None:
 
 @compiled
 def near_kernels(leaves: Leaves, points: Array, which: Any, reach: float, room: NearKernels) -> NearKernels:
-    """The kernels of all leaves no farther than `reach` from the box of some points, laid out about its middle in the room."""
+    """The kernels of all leaves no farther than `reach` from the box of some points, in the room, about its middle."""
     d = points.shape[1]
     from_here, to_here = np.full(d, np.inf), np.full(d, -np.inf)
     for i in which:

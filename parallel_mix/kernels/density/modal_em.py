@@ -52,7 +52,8 @@ def climb_near(
     """Climb with each of the ascents `which` till it has arrived, or moved so far that other kernels may be near, or
     is to take a plain step again after one longer than `longest`.
 
-    `room` is for the kernels near one of them; `modes` are known, and become more; `most` is the log of the number of kernels times the largest weight, `limit` the most iterations.
+    `room` is for the kernels near one of them; `modes` are known, and become more; `most` is the log of the number of
+    kernels times the largest weight, `limit` the most iterations.
     """
     d = len(near.x)
     sums, J = np.empty(d + 1), np.empty((d, d))
@@ -83,7 +84,7 @@ def climb_near(
                     keep_mode(modes, point, log_density, J)
             else:
                 ascents.work[i] += NEAR_COST * count
-                step_one(ascents, i, step, log_density, float(sums[d]), limit)
+                step_one(ascents, i, step, log_density, float(sums[d]), cost_of_a_look(d), limit)
             if ascents.last_step[i] > longest and not ascents.curved[i]:
                 break
 

@@ -122,16 +122,13 @@ def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -
 
     `sums` becomes the mean of p from the centre (d), and the trace of its covariance.
     """
-    d, shift = len(y), (y * y).sum() / 2.0
-    total = sum_all(room, count, y, offset + shift, sums)
-    if not 1.0 / FAR < total < FAR:
-        highest = -np.inf
-        for begin in range(0, count, KERNELS_AT_ONCE):
-            end = min(begin + KERNELS_AT_ONCE, count)
-            exponents(room, begin, end, y, offset + shift)
-            highest = max(highest, room.p[begin:end].max())
-        offset += highest
-        total = sum_all(room, count, y, offset + shift, sums)
+    d, total = len(y), 0.0
+    for again in range(2):
+        if again:
+            offset += highest_exponent(room, count, y, offset)
+        total = sum_all(room, count, y, offset, sums)
+        if 1.0 / FAR < total < FAR:
+            break
     sums /= total
     for k in range(d):
         sums[d] -= sums[k] ** 2
@@ -140,14 +137,31 @@ def weigh(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -
 
 
 @compiled(fastmath=REORDERED)
-def sum_all(room: NearKernels, count: int, y: Array, shift: float, sums: Array) -> float:
+def highest_exponent(room: NearKernels, count: int, y: Array, offset: float) -> float:
+    """The largest logarithm of p for a point at y from the centre."""
+    highest = -np.inf
+    for j in range(count):
+        exponent = room.base[j] - (y * y).sum() / 2.0 - offset
+        for k in range(len(y)):
+            exponent += y[k] * room.x[k, j]
+        highest = max(highest, exponent)
+    return highest
+
+
+@compiled(fastmath=REORDERED)
+def sum_all(room: NearKernels, count: int, y: Array, offset: float, sums: Array) -> float:
     """Leave p in the room; the sums of p x, and of p |x|^2, and that of p. Coordinates are read while in the cache."""
-    d, total = len(y), 0.0
+    d, total, shift = len(y), 0.0, offset + (y * y).sum() / 2.0
     sums[:] = 0.0
     for begin in range(0, count, KERNELS_AT_ONCE):
         end = min(begin + KERNELS_AT_ONCE, count)
-        p, squares = room.p[begin:end], room.squares[begin:end]
-        exponents(room, begin, end, y, shift)
+        p, squares, base = room.p[begin:end], room.squares[begin:end], room.base[begin:end]
+        for j in range(len(p)):
+            p[j] = base[j] - shift
+        for k in range(d):
+            x, at = room.x[k, begin:end], y[k]
+            for j in range(len(p)):
+                p[j] += at * x[j]
         exponentials(p, room.powers[begin:end])
         here, square = 0.0, 0.0
         for j in range(len(p)):
@@ -161,18 +175,6 @@ def sum_all(room: NearKernels, count: int, y: Array, shift: float, sums: Array) 
                 of_block += p[j] * x[j]
             sums[k] += of_block
     return total
-
-
-@compiled(fastmath=REORDERED)
-def exponents(room: NearKernels, begin: int, end: int, y: Array, shift: float) -> None:
-    """Write the logarithms of p of some kernels for a point at y from the centre."""
-    p, base = room.p[begin:end], room.base[begin:end]
-    for j in range(len(p)):
-        p[j] = base[j] - shift
-    for k in range(len(y)):
-        x, at = room.x[k, begin:end], y[k]
-        for j in range(len(p)):
-            p[j] += at * x[j]
 
 
 @compiled(fastmath=REORDERED)

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.models.core.run import HowFar, Run, State
+from parallel_mix.models.core.run import HowFar, State
 from parallel_mix.models.core.tasks import Arrays, ResumableMap, parts_of_state
 from parallel_mix.models.hmac.points import Points
 
@@ -28,9 +26,13 @@ class Share:
     most: int
 
     def cut(self, count: int) -> list[tuple[int, int]]:
-        """Cut so many start points into blocks."""
+        """Cut so many start points into blocks, in an order that says nothing of where they are.
+
+        So what the first blocks cost tells what the others will.
+        """
         step = min(max(-(-count // self.blocks), self.fewest), self.most)
-        return [(a, min(a + step, count)) for a in range(0, count, step)]
+        blocks = [(a, min(a + step, count)) for a in range(0, count, step)]
+        return [blocks[k] for k in np.random.default_rng(count).permutation(len(blocks))]
 
 
 class Density(Protocol):
@@ -47,6 +49,10 @@ class Density(Protocol):
     @property
     def share(self) -> Share:
         """The blocks that start points are cut into."""
+
+    @property
+    def counts_pairs(self) -> bool:
+        """Whether the ends of a block come with the work of its ascents, in pairs of a point and a kernel."""
 
     def order(self, starts: Array, sigma: float) -> np.ndarray:
         """The numbers of some start points, those near each other together."""
@@ -104,6 +110,11 @@ class MapOfClimbs(ResumableMap):
     def arrived(self) -> int:
         """How many ascents have arrived."""
         return sum(len(part["member"]) for part in self.parts.values())
+
+    @property
+    def work(self) -> float:
+        """The work of the ascents that have arrived, in pairs of a point and a kernel."""
+        return sum(float(part["work"].sum()) for part in self.parts.values())
 
     def ends(self) -> Arrays:
         """The ends of all blocks together, in the order of the blocks."""

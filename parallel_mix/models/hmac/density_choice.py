@@ -21,8 +21,8 @@ from parallel_mix.models.hmac.points import Frame
 from parallel_mix.models.hmac.result import HmacSettings
 from parallel_mix.models.hmac.tree_climbing import TreeDensity
 
-FEWEST_ROWS = 10_000
-"""From so many rows on the density comes from a field, where it can be, or else from leaves."""
+ROWS_FOR_LEAVES, ROWS_FOR_A_FIELD = 1_000, 10_000
+"""From so many rows on the density comes from leaves, and from a field, where it can."""
 MOST_NODES = 33_554_432
 """The most nodes of a field (256 MB)."""
 
@@ -31,8 +31,9 @@ def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[Hm
     """The settings, once it is decided where the density comes from, and what the user is to know of that."""
     density, remark = settings.density, ""
     if density == "auto":
-        density = "exact" if settings.approach == 1 or source.shape[0] < FEWEST_ROWS else "tree"
-        if density == "tree" and not why_no_field(source, settings, frame):
+        n = source.shape[0]
+        density = "exact" if settings.approach == 1 or n < ROWS_FOR_LEAVES else "tree"
+        if density == "tree" and n >= ROWS_FOR_A_FIELD and not why_no_field(source, settings, frame):
             density = "field" if find_spec("finufft") else "tree"
             if density == "tree":
                 remark = f"This takes longer than with finufft, which is not installed: {install_line('field')}."

@@ -38,6 +38,7 @@ class FieldDensity:
     smallest: float
     digits: int = FEWER_DIGITS
     share: Share = Share(blocks=16, fewest=2_048, most=65_536)
+    counts_pairs: bool = False
 
     @classmethod
     def of(cls, backend: Backend, rows: int, extent: Array, smallest: float) -> FieldDensity:
@@ -53,9 +54,7 @@ class FieldDensity:
 
     def order_of_rows(self, points: Points) -> np.ndarray:
         """The numbers of all rows, those of one cell together."""
-        order: np.ndarray = points.kept(
-            ("order", self.smallest), lambda: self.order(points.all_rows(), self.smallest)
-        )
+        order: np.ndarray = points.kept(("order", self.smallest), lambda: self.order(points.all_rows(), self.smallest))
         return order
 
     def field(self, points: Points, sigma: float) -> Field:

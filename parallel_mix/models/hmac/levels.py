@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.locality import first_of_equal
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import merge_ends
+from parallel_mix.kernels.density.tree_climb import TOGETHER
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource, blocks_of_rows
 from parallel_mix.models.core.tasks import Arrays
@@ -110,15 +111,18 @@ class _Fit:
         starts, log_density = self._starts()
         order = density.order(starts, sigma if self._goes_on else density.smallest)
         blocks = density.share.cut(len(starts))
+        parts = [order[a:b] for a, b in blocks]
         kernel: Callable[..., Arrays] = climb_rows
-        tasks: list[Any] = list(blocks)
+        tasks: list[Any] = blocks
         if self._goes_on:
-            kernel, tasks = climb_starts, [(starts[order[a:b]], log_density[order[a:b]]) for a, b in blocks]
+            kernel, tasks = climb_starts, [(starts[some], log_density[some]) for some in parts]
         self.climbs = MapOfClimbs(tasks, self.kept_climbs, self._state, self._how_far)
         self.climbs.work_off(self.backend, self.run, partial(kernel, sigma=sigma, density=density))
         ends = self.climbs.ends()
         member, unsure = np.empty(len(starts), dtype=np.int64), np.empty(len(starts), dtype=bool)
+        order = np.concatenate(parts)
         member[order], unsure[order] = ends["member"], ends["unsure"]
+        self.works.append(self.climbs.work if density.counts_pairs else 0.0)
         self.climbs = self.kept_climbs = None
         self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], member, unsure)
 
@@ -193,30 +197,39 @@ class _Fit:
     # progress and checkpoint
 
     def _how_far(self) -> HowFar:
-        total = len(self.bandwidths)
-        level = min(len(self.levels), total - 1)
-        now = len(self.ascents.points) if self.ascents else 0
-        if self.density is not None:
-            return self._how_far_by_map(level)
+        level, total, starts = (
+            min(len(self.levels), len(self.bandwidths) - 1),
+            len(self.bandwidths),
+            self._starts_so_far(),
+        )
+        now = starts[level] if level < len(starts) else 0
         text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
+        if self.density is not None and not self.density.counts_pairs:
+            return *self._ascents_done_and_to_do(level, starts), text
         if self.forecast is None:
-            block = self.n if self.settings.approach == 1 else most_in_a_block(self.n)
-            self.forecast = Forecast.of(self._rows(), self.bandwidths, block)
-        starts, works = self._starts_so_far(), list(self.works)
+            self.forecast = Forecast.of(self._rows(), self.bandwidths, self._together())
+        works, done = list(self.works), sum(self.works)
         if self.ascents is not None:
             expected = expected_work(self.ascents, self.forecast.pairs[level])
             works += [expected] if expected is not None else []
-        done = sum(self.works) + (float(self.ascents.work.sum()) if self.ascents else 0.0)
+            done += float(self.ascents.work.sum())
+        if self.climbs is not None and self.climbs.arrived:
+            works.append(self.climbs.work * now / self.climbs.arrived)
+            done += self.climbs.work
         return done, max(self.forecast.total(starts, works, self.n, self.settings.nested), done), text
 
-    def _how_far_by_map(self, level: int) -> HowFar:
+    def _together(self) -> int:
+        """How many ascents sum over the kernels near any of them."""
+        if self.density is not None:
+            return TOGETHER
+        return self.n if self.settings.approach == 1 else most_in_a_block(self.n)
+
+    def _ascents_done_and_to_do(self, level: int, starts: list[int]) -> tuple[float, float]:
         """Ascents that have arrived, of those of all levels: each to come is thought to have as many as the present."""
-        starts, total = self._starts_so_far(), len(self.bandwidths)
         now = starts[level] if level < len(starts) else len(self.levels[-1].modes)
         done = float(sum(starts[:level]) + (self.climbs.share_done * now if self.climbs else 0.0))
-        ahead = sum(starts[:level]) + now * (1 if self.settings.nested and not level else total - level)
-        text = f"level {level + 1}/{total}, bandwidth {self.bandwidths[level]:.4g}, {plural(now, 'ascent')}"
-        return done, max(float(ahead), done), text
+        ahead = sum(starts[:level]) + now * (1 if self.settings.nested and not level else len(self.bandwidths) - level)
+        return done, max(float(ahead), done)
 
     def _starts_so_far(self) -> list[int]:
         """How many ascents the finished levels had, and the present one has."""

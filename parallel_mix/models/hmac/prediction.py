@@ -97,7 +97,8 @@ class _ByBlocks:
         for _ in climb_by_blocks(self.backend, self.rows, sigma, ascents, streams):
             run.report(how_far)
             run.offer(state)
-        return ascents.points * sigma
+        ends: Array = ascents.points * sigma
+        return ends
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class _ByMap:
         starts, points = progress["at"][progress["open_rows"]], len(progress["labels"])
         order = self.density.order(starts, sigma)
         unknown = np.full(len(starts), np.nan)
-        tasks = [(starts[order[a:b]], unknown[a:b]) for a, b in self.density.share.cut(len(starts))]
+        parts = [order[a:b] for a, b in self.density.share.cut(len(starts))]
+        tasks = [(starts[some], unknown[some]) for some in parts]
 
         def how_far() -> HowFar:
             """How many of all points have arrived."""
@@ -124,8 +126,9 @@ class _ByMap:
 
         climbs = MapOfClimbs(tasks, kept, state, how_far)
         climbs.work_off(self.backend, run, partial(climb_starts, sigma=sigma, density=self.density))
-        ends, arrived = climbs.ends(), np.empty_like(starts)
-        arrived[order] = ends["points"][ends["member"]] * sigma
+        ends = climbs.ends()
+        arrived: Array = np.empty_like(starts)
+        arrived[np.concatenate(parts)] = ends["points"][ends["member"]] * sigma
         return arrived
 
 

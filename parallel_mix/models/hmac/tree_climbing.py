@@ -26,7 +26,8 @@ class TreeDensity:
 
     smallest: float
     digits: int = FEWER_DIGITS
-    share: Share = Share(blocks=64, fewest=128, most=4_096)
+    share: Share = Share(blocks=64, fewest=64, most=4_096)
+    counts_pairs: bool = True
 
     def order(self, starts: Array, sigma: float) -> np.ndarray:
         """The numbers of some start points, leaf after leaf."""
@@ -46,6 +47,7 @@ class TreeDensity:
             "iterations": ascents.iterations,
             "member": np.arange(len(starts), dtype=np.int32),
             "unsure": ascents.unsure,
+            "work": ascents.work,
         }
 
 
