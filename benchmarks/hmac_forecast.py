@@ -18,7 +18,7 @@ import numpy as np
 from hmac_speed import workloads
 
 from parallel_mix.backends.serial import SerialBackend
-from parallel_mix.kernels.density import modal_em
+from parallel_mix.kernels.density import field_climb, modal_em, tree_climb
 from parallel_mix.models.core.run import HowFar, QuietRun
 from parallel_mix.models.core.sources import HeldRows
 from parallel_mix.models.hmac.levels import fit_hmac
@@ -58,7 +58,8 @@ def drawn(n: int, d: int) -> np.ndarray:
 def main() -> None:
     """Run what is asked for."""
     words = sys.argv[1:] or ["W1", "W2", "W3", "W4", "20000x5", "100000x2"]
-    modal_em.warm_up()
+    for kernels in (modal_em, tree_climb, field_climb):
+        kernels.warm_up()
     print("| data | took, s | said after a tenth, s | said / true | said after a half, s | said / true |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
@@ -71,7 +72,11 @@ def main() -> None:
                 took = time.perf_counter() - run.began
             said = []
             for share in (0.1, 0.5):
-                at, end = next(note for note in run.notes if note[0] >= share * took)
+                note = next((note for note in run.notes if note[0] >= share * took), None)
+                if note is None:
+                    said.append("it ended before a word | -")
+                    continue
+                at, end = note
                 said.append(f"{end:.2f} (at {at:.2f}) | {end / took:.2f}")
             print(f"| {word} | {took:.2f} | {' | '.join(said)} |", flush=True)
 

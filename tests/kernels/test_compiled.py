@@ -16,6 +16,16 @@ E = np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
 print(medoids_of_few(E, np.ones(3), np.zeros((3, 3), np.int64), 1.0, np.zeros((1, 1), np.int64))[0])
 """
 
+SUMMED = """
+import numpy as np
+from parallel_mix.kernels.density.leaves import leaves_of, room_for_sums, sums_from_leaves, tree_of
+X = np.random.default_rng(1).normal(size=(900, 2))
+tree = tree_of(X, np.zeros(900))
+leaves = leaves_of(tree, 0.3)
+sums = sums_from_leaves(leaves, tree.rows / 0.3, np.arange(32), np.zeros(900), 1e-6, room_for_sums(leaves, 32))
+print(sums.tobytes().hex())
+"""
+
 
 def run(folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     more = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(cache)}
@@ -36,3 +46,13 @@ def test_a_changed_kernel_is_compiled_anew_into_those_that_call_it(tmp_path: Pat
     assert text.count("if least < 0 or total < least:") == 1
     callee.write_text(text.replace("if least < 0 or total < least:", "if least < 0 or total > least:"))
     assert run(tmp_path, tmp_path / "cache").stdout.strip() == "0", "the farthest, by the changed callee"
+
+
+def test_the_first_run_has_the_bits_of_those_that_find_the_code_compiled(tmp_path: Path) -> None:
+    """Sums are reordered for speed. Were a callee not part of its caller, whose copy of it runs would depend on what
+    else is loaded, and these differ in their last bits.
+    """
+    words = [sys.executable, "-c", SUMMED]
+    more = environment(NUMBA_CACHE_DIR=str(tmp_path))
+    outputs = [subprocess.run(words, env=more, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert outputs[0] == outputs[1] != ""

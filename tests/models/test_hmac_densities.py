@@ -139,10 +139,13 @@ def test_new_points_climb_to_the_modes_of_exact_sums(nested: bool, density: str,
     X = blobs(600, 2, 5, 1)
     new = np.concatenate([X[:50], np.random.default_rng(0).uniform(-12, 12, (100, 2)), [[300.0, -20.0], [1e6, 1e6]]])
     for level in (0, 3):
-        labels = []
+        found = []
         for kind in (density, "exact"):
             result = fit(X, density=kind, nested=nested, **FEW_LEVELS)
-            labels.append(predict_hmac(result, HeldRows(X, None), new, level, backend))
-        rows = np.setdiff1d(np.arange(50), np.concatenate([one.boundary for one in result.levels[: level + 1]]))
-        np.testing.assert_array_equal(labels[0][rows], result.levels[level].labels[rows])
-        np.testing.assert_array_equal(*labels)
+            labels = predict_hmac(result, HeldRows(X, None), new, level, backend)
+            rows = np.setdiff1d(np.arange(50), np.concatenate([one.boundary for one in result.levels[: level + 1]]))
+            np.testing.assert_array_equal(labels[rows], result.levels[level].labels[rows])
+            found.append(labels)
+        one, other = found  # modes of nearly the same density may be numbered otherwise
+        np.testing.assert_array_equal(one < 0, other < 0)
+        assert adjusted_rand_score(one, other) == 1.0

@@ -38,7 +38,7 @@ def test_after_a_tenth_of_the_work_all_of_it_is_known_roughly(n: int, d: int, ap
     assert (np.diff(done) >= 0).all()
     assert (total >= done).all()
     early = np.flatnonzero(done >= 0.1 * done[-1])[0]
-    assert 2 / 5 < total[early] / done[-1] < 2  # on the workloads, by the clock: benchmarks/hmac_forecast.py
+    assert 2 / 5 < total[early] / done[-1] < 5 / 2  # on the workloads, by the clock: benchmarks/hmac_forecast.py
     assert total[-1] < 1.1 * done[-1]
 
 

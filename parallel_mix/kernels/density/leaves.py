@@ -29,6 +29,8 @@ SHARE_LEFT_OUT = 1e-6
 """The share of the density that sums in single precision may leave out."""
 BIN, BINS = 0.25, 64
 """Leaves are left out by what they could add, in steps of this factor's logarithm."""
+ROUNDING = 2.0**-22
+"""The error of an exponent, over the square of the distance from its leaf's centre to the farthest kernel there."""
 NOTHING = np.float32(-1e30)
 """The logarithm of the weight of a place of a leaf where no kernel is."""
 LARGEST = np.float32(86.0)
@@ -70,6 +72,7 @@ class Leaves(NamedTuple):
     x: Single  # (l, d, LEAF) from the centre
     base: Single  # (l, LEAF)
     squares: Single  # (l, LEAF) |x|^2
+    widest: Array  # (l) the largest of these
 
 
 class Room(NamedTuple):
@@ -102,7 +105,8 @@ def leaves_of(tree: Tree, sigma: float) -> Leaves:
     leaves, d = centre.shape
     x, base, squares = np.zeros((leaves, d, LEAF), np.float32), *np.zeros((2, leaves, LEAF), np.float32)
     lay_out(tree.first, tree.rows, tree.log_weights - heaviest, sigma, centre, x, base, squares)
-    return Leaves(sigma, heaviest, tree.first, tree.rows, tree.log_weights, low, high, most, centre, x, base, squares)
+    about, widest = (sigma, heaviest, tree.first, tree.rows, tree.log_weights), squares.max(axis=1).astype(np.float64)
+    return Leaves(*about, low, high, most, centre, x, base, squares, widest)
 
 
 @compiled
@@ -195,8 +199,9 @@ def least_that_matters(could: Array, density: float, share: float, never: float)
 
 @compiled(fastmath=REORDERED)
 def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, share: float, room: Room) -> Array:
-    """The sums of p (x - y), p, and p |x - y|^2, (q, d + 2), for some nearby points, but for a share of the density.
+    """The sums of p (x - y), p, p |x - y|^2 and p e, (q, d + 3), for nearby points, but for a share of the density.
 
+    e is about the error of a kernel's exponent.
     The `density`, a lower bound of its log at each point, is the offset. Four points at a time go through a leaf: a
     coordinate that is read serves four sums. (Compiled code for memory that is nobody else's is half as fast again.)
     """
@@ -207,7 +212,7 @@ def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, 
         np.zeros(most + 1, np.float32),
     )
     p, powers, part = np.empty((4, LEAF), np.float32), np.empty((4, LEAF), np.int32), np.empty((4, d + 2), np.float32)
-    sums, factors = np.zeros((most + 1, d + 2)), powers.view(np.float32)
+    sums, factors = np.zeros((most + 1, d + 3)), powers.view(np.float32)
     room.pairs[:] = 0.0
     for s in range(count):
         leaf, wanted = room.which[s], 0
@@ -226,7 +231,8 @@ def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, 
         wanting[wanted : wanted + 3] = most  # nobody
         for k in range(0, wanted, 4):
             four = wanting[k], wanting[k + 1], wanting[k + 2], wanting[k + 3]
-            add_leaf(leaves.x, leaves.base, leaves.squares, leaf, y, shift, four, p, powers, factors, part, sums)
+            error = ROUNDING * leaves.widest[leaf]
+            add_leaf(leaves.x, leaves.base, leaves.squares, leaf, y, shift, four, error, p, powers, factors, part, sums)
     for q in range(most):
         sums[q, d + 1] = max(sums[q, d + 1], 0.0)
     return sums[:most]
@@ -241,6 +247,7 @@ def add_leaf(
     y: Single,
     shift: Single,
     four: tuple[int, int, int, int],
+    error: float,
     p: Single,
     powers: Any,
     factors: Single,
@@ -318,6 +325,7 @@ def add_leaf(
             square -= y[q, k] * (step + part[r, k])  # |x - y|^2 = |x|^2 - y (2 x - y)
         sums[q, d] += total
         sums[q, d + 1] += square
+        sums[q, d + 2] += total * error
 
 
 @compiled(fastmath={"contract"})

@@ -36,6 +36,8 @@ TOGETHER = 32
 """Ascents that look for the leaves near them together."""
 DEARER = 2.0
 """How much more a look at J costs here than elsewhere, in steps far from the end, which cost less."""
+LARGEST_ERROR = 3e-5
+"""A step may end an ascent, and tell that it is slow, where its error is below this, in bandwidths."""
 TOLD = 1e20
 """Sums in single precision are taken where they are smaller than this, and larger than 1 over it."""
 
@@ -60,8 +62,7 @@ def ascend_on_tree(starts: Array, log_density: Array, leaves: Leaves) -> Ascents
     for some in (np.flatnonzero(first), np.flatnonzero(~first)):
         far, left = some, some
         while left.size:
-            while far.size:
-                far = far[step_far(ascents, far, leaves, modes, room.sums, ascents.limit)]
+            climb_far(ascents, far, leaves, modes, room.sums, ascents.limit)
             left = some[ascents.moving[some]]
             climb_to_ends(ascents, left, leaves, modes, room)
             left = left[ascents.moving[left]]
@@ -70,33 +71,37 @@ def ascend_on_tree(starts: Array, log_density: Array, leaves: Leaves) -> Ascents
 
 
 @compiled
-def step_far(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Room, limit: int) -> Any:
-    """Take a step with each of the ascents `which`, by sums in single precision; which of them are still far from their
-    ends.
-    """
-    d, going = ascents.points.shape[1], np.zeros(len(which), np.bool_)
+def climb_far(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Room, limit: int) -> None:
+    """Climb with the ascents `which`, by sums in single precision, as long as they are far from their ends."""
+    d, far = ascents.points.shape[1], which.copy()
     look_cost, step = DEARER * cost_of_a_look(d), np.empty(d)
-    for a in range(0, len(which), TOGETHER):
-        some = which[a : a + TOGETHER]
-        sums = sums_from_leaves(leaves, ascents.points, some, ascents.log_density, SHARE_LEFT_OUT, room)
-        for q in range(len(some)):
-            i, total, square = some[q], sums[q, d], 0.0
-            ascents.work[i] += COARSE_COST * room.pairs[q]
-            if not 1.0 / TOLD < total < TOLD:
-                continue
-            for k in range(d):
-                step[k] = sums[q, k] / total
-                square += step[k] * step[k]
-            ahead = mode_ahead(modes, ascents.points[i], step)
-            if ahead >= 0:
-                ascents.points[i], ascents.log_density[i] = modes.points[ahead], modes.log_density[ahead]
-                ascents.moving[i] = False
-                continue
-            trace, log_density = sums[q, d + 1] / total - square, ascents.log_density[i] + np.log(total)
-            step_one(ascents, i, step, log_density, max(trace, 0.0), look_cost, limit)
-            ascents.coarse[i] = False  # these sums are good enough to end an ascent, and to tell that one is slow
-            going[a + q] = ascents.moving[i] and not ascents.curved[i] and ascents.last_step[i] > COARSE_ABOVE
-    return going
+    while len(far):
+        going = 0
+        for a in range(0, len(far), TOGETHER):
+            some = far[a : a + TOGETHER].copy()
+            sums = sums_from_leaves(leaves, ascents.points, some, ascents.log_density, SHARE_LEFT_OUT, room)
+            for q in range(len(some)):
+                i, total, square = some[q], sums[q, d], 0.0
+                ascents.work[i] += COARSE_COST * room.pairs[q]
+                if not 1.0 / TOLD < total < TOLD:
+                    continue
+                for k in range(d):
+                    step[k] = sums[q, k] / total
+                    square += step[k] * step[k]
+                ahead = mode_ahead(modes, ascents.points[i], step)
+                if ahead >= 0:
+                    ascents.points[i], ascents.log_density[i] = modes.points[ahead], modes.log_density[ahead]
+                    ascents.moving[i] = False
+                    continue
+                trace, log_density = max(sums[q, d + 1] / total - square, 0.0), ascents.log_density[i] + np.log(total)
+                rough = sums[q, d + 2] / total * np.sqrt(trace) > LARGEST_ERROR
+                ascents.coarse[i] = rough
+                step_one(ascents, i, step, log_density, trace, look_cost, limit)
+                is_far = ascents.coarse[i] if rough else not ascents.curved[i] and ascents.last_step[i] > COARSE_ABOVE
+                ascents.coarse[i] = False
+                far[going] = i
+                going += 1 if ascents.moving[i] and is_far else 0
+        far = far[:going]
 
 
 def climb_to_ends(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Rooms) -> None:

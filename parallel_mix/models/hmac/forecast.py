@@ -26,8 +26,8 @@ ROWS, KERNELS = 64, 1_024
 MERGING = 6
 """The number of modes per row is about this power of the share that a row's own kernel has in its density."""
 
-STEPS = 25.0
-"""Work of the steps of an ascent to a mode that it shares with others, in plain steps."""
+STEPS, STEPS_ON_LEAVES = 25.0, 12.0
+"""Work of the steps of an ascent to a mode that it shares with others, in plain steps: by exact sums, and on leaves."""
 
 LOOKUPS = 1.5
 """How often the kernels near an ascent are looked up."""
@@ -47,7 +47,7 @@ class Forecast:
     pairs: Array  # (levels) a start
 
     @classmethod
-    def of(cls, X: Array, bandwidths: Array, block: int, seed: int = 0) -> Self:
+    def of(cls, X: Array, bandwidths: Array, block: int, steps_to_mode: float = STEPS, seed: int = 0) -> Self:
         """The forecast from some random rows of X, where at most `block` ascents go together.
 
         The rows depend on the seed and the number of rows alone, so that every attempt has the same forecast.
@@ -73,7 +73,7 @@ class Forecast:
             trace = np.where(np.isfinite(trace), np.minimum(np.maximum(trace, 0.0), 1.0), 0.0)
             share = min(block / (n * starting.mean()), 1.0)  # of the starts, that a block holds
             near = np.maximum(near, 1.0 / n) ** (1.0 - share ** (2.0 / d))
-            steps = LOOKUPS * LOOKUP_COST + STEPS * trace * near
+            steps = LOOKUPS * LOOKUP_COST + steps_to_mode * trace * near
             pairs[level] = START_COST + n * (starting @ steps) / starting.sum()
             starting = np.maximum(np.minimum(starting, own**MERGING), 1.0 / n)
             modes[level] = starting.mean()

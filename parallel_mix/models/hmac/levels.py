@@ -23,7 +23,7 @@ from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_rows,
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
 from parallel_mix.models.hmac.density_choice import decided, density_of
 from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
-from parallel_mix.models.hmac.forecast import Forecast, expected_work
+from parallel_mix.models.hmac.forecast import STEPS, STEPS_ON_LEAVES, Forecast, expected_work
 from parallel_mix.models.hmac.mode_tree import (
     DIGITS,
     Level,
@@ -207,7 +207,11 @@ class _Fit:
         if self.density is not None and not self.density.counts_pairs:
             return *self._ascents_done_and_to_do(level, starts), text
         if self.forecast is None:
-            self.forecast = Forecast.of(self._rows(), self.bandwidths, self._together())
+            if self.density is not None:
+                together, steps = TOGETHER, STEPS_ON_LEAVES
+            else:
+                together, steps = self.n if self.settings.approach == 1 else most_in_a_block(self.n), STEPS
+            self.forecast = Forecast.of(self._rows(), self.bandwidths, together, steps)
         works, done = list(self.works), sum(self.works)
         if self.ascents is not None:
             expected = expected_work(self.ascents, self.forecast.pairs[level])
@@ -217,12 +221,6 @@ class _Fit:
             works.append(self.climbs.work * now / self.climbs.arrived)
             done += self.climbs.work
         return done, max(self.forecast.total(starts, works, self.n, self.settings.nested), done), text
-
-    def _together(self) -> int:
-        """How many ascents sum over the kernels near any of them."""
-        if self.density is not None:
-            return TOGETHER
-        return self.n if self.settings.approach == 1 else most_in_a_block(self.n)
 
     def _ascents_done_and_to_do(self, level: int, starts: list[int]) -> tuple[float, float]:
         """Ascents that have arrived, of those of all levels: each to come is thought to have as many as the present."""

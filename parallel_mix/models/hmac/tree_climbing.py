@@ -26,7 +26,7 @@ class TreeDensity:
 
     smallest: float
     digits: int = FEWER_DIGITS
-    share: Share = Share(blocks=64, fewest=64, most=4_096)
+    share: Share = Share(blocks=64, fewest=128, most=4_096)
     counts_pairs: bool = True
 
     def order(self, starts: Array, sigma: float) -> np.ndarray:
