@@ -105,7 +105,11 @@ def parallel_mix(
     before, after = launcher(backend)
     if not before and more.keys() <= {"PYTHONPATH"}:
         return run_forked([*map(str, words), *after], environment(**more), timeout)
-    command = [*before, str(BIN / "parallel-mix"), *map(str, words), *after]
+    return run_to_end([*before, str(BIN / "parallel-mix"), *map(str, words), *after], timeout, **more)
+
+
+def run_to_end(command: list[str], timeout: float = 120, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, anew where mpirun did not start it."""
     for _ in range(3):
         done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=timeout)
         if NOT_STARTED not in done.stderr:

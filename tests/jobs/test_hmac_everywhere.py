@@ -55,7 +55,8 @@ def test_both_approaches_agree_in_labels(serial_results: dict[int, Path]) -> Non
 
 HOW = {
     "approach 1": ("rows.npy", [*LONG, "--approach", "1"]),
-    "approach 2": ("rows.npy", [*LONG, "--approach", "2"]),
+    "approach 2": ("rows.npy", [*LONG, "--approach", "2", "--density", "exact"]),
+    "tree": ("rows.npy", [*LONG, "--flat", "--density", "tree"]),
     "field": ("plane.npy", ["--levels", "30", "--flat", "--density", "field", "--checkpoint-every", "0"]),
 }
 """Runs of some seconds."""

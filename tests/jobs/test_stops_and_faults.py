@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from parallel_mix.errors import ParallelMixError
-from tests.conftest import BIN, assert_same_result, blobs, children, environment, launcher, parallel_mix
+from tests.conftest import BIN, assert_same_result, blobs, children, environment, launcher, parallel_mix, run_to_end
 from tests.processes import dask_address
 
-LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
+LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0", "--density", "exact"]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_a_failing_task_ends_the_run_and_can_be_run_alone(
     before, after = launcher(backend_name)
     words = [sys.executable, str(script), "hmac", str(long_table), "-o", str(out), *LONG, "--approach", str(approach)]
     began = time.monotonic()
-    done = subprocess.run([*before, *words, *after], env=environment(), capture_output=True, text=True, timeout=60)
+    done = run_to_end([*before, *words, *after], timeout=60)
     assert time.monotonic() - began < 20
     assert done.returncode != 0
     assert "failed on " in done.stderr
@@ -388,7 +388,7 @@ def test_ctrl_c_at_a_terminal_is_quiet_on_dask(long_table: Path, tmp_path: Path)
     before, after = launcher("dask2")
     words = [*before, str(BIN / "parallel-mix"), "hmac", str(long_table), "-o", str(tmp_path / "run.h5"), *after]
     process = subprocess.Popen(
-        [*words, "--checkpoint-every", "0"],
+        [*words, "--checkpoint-every", "0", "--density", "exact"],
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,

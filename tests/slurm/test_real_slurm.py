@@ -13,7 +13,7 @@ from tests.conftest import BIN, ROOT, assert_same_result, blobs, parallel_mix
 from tests.slow import slow_distances
 from tests.slurm.cluster import Cluster
 
-LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
+LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0", "--density", "exact"]
 
 
 @pytest.fixture

@@ -38,9 +38,10 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         from all points, and levels are independent.
     approach : {1, 2}
         1: every step of all ascents in parallel. 2: every ascent in parallel.
-    density : {"auto", "exact", "field"}
+    density : {"auto", "exact", "field", "tree"}
         "exact": sums over all rows. "field": values on a grid, for one to three columns: much faster for many rows.
-        By default a field for 10,000 rows or more, where it can be.
+        "tree": sums over the rows nearby. By default a field for 10,000 rows or more, where it can be, else the tree
+        for 1,000 rows or more.
     backend : Backend, optional
         Where to run; by default on all cores of this machine.
     run : Run, optional

@@ -1,8 +1,8 @@
-"""HMAC with the density from a field, on large data of one to three columns: speed, memory, exactness.
+"""HMAC on large data, with the density from a field or from leaves: speed, memory, exactness.
 
-python benchmarks/hmac_field.py speed [NAME ...]    whole commands from HDF5 to a result, 20 levels, two cores; beside
+python benchmarks/hmac_large.py speed [NAME ...]    whole commands from HDF5 to a result, 20 levels, two cores; beside
                                                     them fast_hdbscan, where it is installed
-python benchmarks/hmac_field.py exact [NAME ...]    2,000 random rows climbed by plain sums in double precision: do they
+python benchmarks/hmac_large.py exact [NAME ...]    2,000 random rows climbed by plain sums in double precision: do they
                                                     end where their labels say?
 """
 
@@ -29,6 +29,11 @@ DATA = {
     "1M1": (1_000_000, 1),
     "100k3": (100_000, 3),
     "1M3": (1_000_000, 3),
+    "50k5": (50_000, 5),
+    "200k5": (200_000, 5),
+    "50k10": (50_000, 10),
+    "50k17": (50_000, 17),
+    "20k64": (20_000, 64),
 }
 HDBSCAN = """
 import sys, time, h5py, numpy as np, fast_hdbscan
