@@ -109,3 +109,23 @@ def test_ascents_end_where_those_by_exact_sums_do(d: int) -> None:
     other = ascend(Ascents.begin(X, weights, stepwise=False), scale_kernels(X, weights, 1.0))
     np.testing.assert_allclose(one.points, other.points, atol=3e-4)
     np.testing.assert_allclose(one.log_density, other.log_density, atol=1e-5)
+
+
+@pytest.mark.parametrize("apart", [1e2, 1e3, 3e3, 1e4, 1e5, 1e7])
+def test_leaves_too_wide_for_single_precision_change_no_end(apart: float) -> None:
+    r = np.random.default_rng(0)
+    X = (apart * r.normal(size=(12, 2)))[np.repeat(np.arange(12), 24)] + 2.0 * r.normal(size=(288, 2))
+    weights = np.full(288, -np.log(288))
+    one = ascend_on_tree(X, weights, leaves_from(X))
+    other = ascend(Ascents.begin(X, weights, stepwise=False), scale_kernels(X, weights, 1.0))
+    assert not one.capped.any()
+    np.testing.assert_allclose(one.points, other.points, atol=3e-4)
+
+
+def test_heavy_tails_change_no_end() -> None:
+    X = np.random.default_rng(5).standard_cauchy(size=(1_500, 4)) / 0.6
+    weights = np.full(1_500, -np.log(1_500))
+    one = ascend_on_tree(X, weights, leaves_from(X))
+    other = ascend(Ascents.begin(X, weights, stepwise=False), scale_kernels(X, weights, 1.0))
+    assert not one.capped.any()
+    np.testing.assert_allclose(one.points, other.points, atol=3e-4)

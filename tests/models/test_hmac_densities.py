@@ -149,3 +149,10 @@ def test_new_points_climb_to_the_modes_of_exact_sums(nested: bool, density: str,
         one, other = found  # modes of nearly the same density may be numbered otherwise
         np.testing.assert_array_equal(one < 0, other < 0)
         assert adjusted_rand_score(one, other) == 1.0
+
+
+@pytest.mark.parametrize("density", ["exact", *DENSITIES])
+def test_of_no_new_points_there_are_no_labels(density: str, backend: Backend) -> None:
+    X = blobs(600, 2, 5, 1)
+    result = fit(X, density=density, **FEW_LEVELS)
+    assert predict_hmac(result, HeldRows(X, None), X[:0], 1, backend).tolist() == []

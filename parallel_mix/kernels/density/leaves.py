@@ -2,7 +2,7 @@
 
 A point's sum leaves out the farthest leaves, as long as all that they could add, each with all its weight where its box
 is nearest to the point, is under a stated share of the density. Sums in single precision go by coordinates from each
-leaf's centre, and so lose nothing where the data are far from the origin:
+leaf's centre; their errors go by how wide the leaves are, which each sum tells:
 
     p_i = w_i exp(-|y - x_i|^2 / 2 - offset) = exp(base_i + (x_i - c) (y - c) - |y - c|^2 / 2 - offset)
 
@@ -30,7 +30,8 @@ SHARE_LEFT_OUT = 1e-6
 BIN, BINS = 0.25, 64
 """Leaves are left out by what they could add, in steps of this factor's logarithm."""
 ROUNDING = 2.0**-22
-"""The error of an exponent, over the square of the distance from its leaf's centre to the farthest kernel there."""
+"""The error of an exponent in single precision, over the squares of the distances from the leaf's centre to the point
+and to the farthest kernel of the leaf."""
 NOTHING = np.float32(-1e30)
 """The logarithm of the weight of a place of a leaf where no kernel is."""
 LARGEST = np.float32(86.0)
@@ -212,7 +213,7 @@ def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, 
         np.zeros(most + 1, np.float32),
     )
     p, powers, part = np.empty((4, LEAF), np.float32), np.empty((4, LEAF), np.int32), np.empty((4, d + 2), np.float32)
-    sums, factors = np.zeros((most + 1, d + 3)), powers.view(np.float32)
+    sums, factors, error = np.zeros((most + 1, d + 3)), powers.view(np.float32), np.zeros(most + 1)
     room.pairs[:] = 0.0
     for s in range(count):
         leaf, wanted = room.which[s], 0
@@ -227,11 +228,11 @@ def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, 
                 y[q, c] = away
                 square += away * away
             shift[q] = density[i] - leaves.heaviest + square / 2.0
+            error[q] = ROUNDING * (square + leaves.widest[leaf])
             room.pairs[q] += LEAF
         wanting[wanted : wanted + 3] = most  # nobody
         for k in range(0, wanted, 4):
             four = wanting[k], wanting[k + 1], wanting[k + 2], wanting[k + 3]
-            error = ROUNDING * leaves.widest[leaf]
             add_leaf(leaves.x, leaves.base, leaves.squares, leaf, y, shift, four, error, p, powers, factors, part, sums)
     for q in range(most):
         sums[q, d + 1] = max(sums[q, d + 1], 0.0)
@@ -247,7 +248,7 @@ def add_leaf(
     y: Single,
     shift: Single,
     four: tuple[int, int, int, int],
-    error: float,
+    error: Array,
     p: Single,
     powers: Any,
     factors: Single,
@@ -325,7 +326,7 @@ def add_leaf(
             square -= y[q, k] * (step + part[r, k])  # |x - y|^2 = |x|^2 - y (2 x - y)
         sums[q, d] += total
         sums[q, d + 1] += square
-        sums[q, d + 2] += total * error
+        sums[q, d + 2] += total * error[q]
 
 
 @compiled(fastmath={"contract"})

@@ -1,8 +1,8 @@
 """Modal EM over leaves of kernels: many ascents from nearby start points, by the same rule of steps as everywhere.
 
-While steps are long, sums are in single precision and over the leaves that matter. Near its end each ascent goes by
-itself, over the kernels near it and in double precision, as in `modal_em`. One in a few start points goes first: at the
-modes that these find the others may end.
+While steps are long, sums are in single precision and over the leaves that matter. Near its end, and where leaves are
+too wide for single precision, each ascent goes by itself, over the kernels near it and in double precision, as in
+`modal_em`. One in a few start points goes first: at the modes that these find the others may end.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ TOGETHER = 32
 """Ascents that look for the leaves near them together."""
 DEARER = 2.0
 """How much more a look at J costs here than elsewhere, in steps far from the end, which cost less."""
+MOST_ERROR = 1e-3
+"""A step is taken where the exponents of its kernels are no more wrong than this."""
 LARGEST_ERROR = 3e-5
 """A step may end an ascent, and tell that it is slow, where its error is below this, in bandwidths."""
 TOLD = 1e20
@@ -58,21 +60,27 @@ def ascend_on_tree(starts: Array, log_density: Array, leaves: Leaves) -> Ascents
     unknown = np.flatnonzero(~np.isfinite(log_density))
     find_densities(leaves, ascents.points, unknown, ascents.log_density)
     modes, room = no_modes(m, d), Rooms(room_for_sums(leaves, TOGETHER), room_for(n, d), room_for(n, d))
-    first = np.arange(m) % FIRST_IN == 0
+    first, doubtful = np.arange(m) % FIRST_IN == 0, np.zeros(m, dtype=bool)
     for some in (np.flatnonzero(first), np.flatnonzero(~first)):
         far, left = some, some
         while left.size:
-            climb_far(ascents, far, leaves, modes, room.sums, ascents.limit)
+            climb_far(ascents, far, leaves, modes, room.sums, doubtful, ascents.limit)
             left = some[ascents.moving[some]]
-            climb_to_ends(ascents, left, leaves, modes, room)
+            climb_to_ends(ascents, left[doubtful[left]], leaves, modes, room, np.inf)
+            climb_to_ends(ascents, left[~doubtful[left]], leaves, modes, room, COARSE_ABOVE)
             left = left[ascents.moving[left]]
-            far = left[~ascents.curved[left] & (ascents.last_step[left] > COARSE_ABOVE)]
+            far = left[~doubtful[left] & ~ascents.curved[left] & (ascents.last_step[left] > COARSE_ABOVE)]
     return ascents
 
 
 @compiled
-def climb_far(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Room, limit: int) -> None:
-    """Climb with the ascents `which`, by sums in single precision, as long as they are far from their ends."""
+def climb_far(
+    ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Room, doubtful: Any, limit: int
+) -> None:
+    """Climb with the ascents `which`, by sums in single precision, as long as they are far from their ends.
+
+    Where such sums are not good enough even for a step, ascents become `doubtful`.
+    """
     d, far = ascents.points.shape[1], which.copy()
     look_cost, step = DEARER * cost_of_a_look(d), np.empty(d)
     while len(far):
@@ -83,7 +91,9 @@ def climb_far(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, r
             for q in range(len(some)):
                 i, total, square = some[q], sums[q, d], 0.0
                 ascents.work[i] += COARSE_COST * room.pairs[q]
-                if not 1.0 / TOLD < total < TOLD:
+                error = sums[q, d + 2] / total
+                if not (1.0 / TOLD < total < TOLD and error < MOST_ERROR):
+                    doubtful[i] = True
                     continue
                 for k in range(d):
                     step[k] = sums[q, k] / total
@@ -94,7 +104,7 @@ def climb_far(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, r
                     ascents.moving[i] = False
                     continue
                 trace, log_density = max(sums[q, d + 1] / total - square, 0.0), ascents.log_density[i] + np.log(total)
-                rough = sums[q, d + 2] / total * np.sqrt(trace) > LARGEST_ERROR
+                rough = error * np.sqrt(trace + error) > LARGEST_ERROR
                 ascents.coarse[i] = rough
                 step_one(ascents, i, step, log_density, trace, look_cost, limit)
                 is_far = ascents.coarse[i] if rough else not ascents.curved[i] and ascents.last_step[i] > COARSE_ABOVE
@@ -104,16 +114,16 @@ def climb_far(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, r
         far = far[:going]
 
 
-def climb_to_ends(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Rooms) -> None:
+def climb_to_ends(ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Rooms, longest: float) -> None:
     """Climb with the ascents `which`, each by itself, till it has arrived, or moved so far that other kernels may be
-    near.
+    near, or is to take a plain step again after one longer than `longest`.
     """
     most = np.log(len(leaves.rows)) + leaves.heaviest
     for a in range(0, len(which), TOGETHER):
         some = which[a : a + TOGETHER]
         farthest = SLACK + reach(most, ascents.log_density[some].min())
         near = near_kernels(leaves, ascents.points, some, farthest, room.near_all)
-        climb_near(ascents, some, near, room.near_one, modes, most, COARSE_ABOVE, ascents.limit)
+        climb_near(ascents, some, near, room.near_one, modes, most, longest, ascents.limit)
 
 
 @compiled

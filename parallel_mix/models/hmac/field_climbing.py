@@ -1,7 +1,7 @@
 """Many ascents on all workers, where the density is read from a field (one to three columns).
 
-The waves of the density are summed over blocks of rows, one sum for all; each worker makes the field from them. What a
-block of start points gives depends on these and the field alone.
+The waves of the density are summed over blocks of rows, one sum for all; each worker makes the field from them. Where
+the density is too low to be read from it, sums over leaves of nearby rows take over.
 """
 
 from __future__ import annotations

@@ -103,9 +103,8 @@ class _Fit:
             self.run.report(self._how_far)
             self.run.offer(self._state)
         ascents = self.ascents
-        self.works.append(float(ascents.work.sum()))
         ends = (ascents.points, ascents.log_density, ascents.iterations)
-        self._finish_level(sigma, *ends, np.arange(len(ascents.points)), ascents.unsure)
+        self._finish_level(sigma, *ends, np.arange(len(ascents.points)), ascents.unsure, float(ascents.work.sum()))
 
     def _climb_by_map(self, sigma: float, density: Density) -> None:
         starts, log_density = self._starts()
@@ -122,9 +121,8 @@ class _Fit:
         member, unsure = np.empty(len(starts), dtype=np.int64), np.empty(len(starts), dtype=bool)
         order = np.concatenate(parts)
         member[order], unsure[order] = ends["member"], ends["unsure"]
-        self.works.append(self.climbs.work if density.counts_pairs else 0.0)
-        self.climbs = self.kept_climbs = None
-        self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], member, unsure)
+        work = self.climbs.work if density.counts_pairs else 0.0
+        self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], member, unsure, work)
 
     @property
     def _goes_on(self) -> bool:
@@ -154,7 +152,14 @@ class _Fit:
         return climb_by_blocks(self.backend, self.n, sigma, self.ascents, self.streams)
 
     def _finish_level(
-        self, sigma: float, ends: Array, log_density: Array, iterations: np.ndarray, end: np.ndarray, unsure: np.ndarray
+        self,
+        sigma: float,
+        ends: Array,
+        log_density: Array,
+        iterations: np.ndarray,
+        end: np.ndarray,
+        unsure: np.ndarray,
+        work: float,
     ) -> None:
         """Make a level of the ends of its ascents, and for each ascent its `end` and whether it is `unsure`."""
         k, member = merge_ends(ends)
@@ -183,7 +188,8 @@ class _Fit:
         if self.levels:
             level.unchanged = bool(np.array_equal(level.labels, self.levels[-1].labels))
         self.levels.append(level)
-        self.ascents = self.streams = None
+        self.works.append(work)
+        self.ascents = self.streams = self.climbs = self.kept_climbs = None
         self.run.offer(self._state)
 
     def _distinct_rows(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.models.hmac.points import Frame
 
 DIGITS, FEWER_DIGITS = 9, 5
-"""How many decimals of a log density count in the order of modes: of exact sums, and of a field."""
+"""How many decimals of a log density count in the order of modes: of exact sums, and of the others."""
 
 
 @dataclass

@@ -52,13 +52,13 @@ def predict_hmac(
     if state is not None:
         labels, at, open_rows, first = state["labels"], state["at"], state["open_rows"], int(state["level"])
     for number in range(first if result.settings.nested else level, level + 1):
+        if not open_rows.size:
+            break
         text = f"level {number + 1}/{level + 1}, {len(open_rows)} points"
         progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
         at[open_rows] = climber.ends(result.levels[number].bandwidth, run, progress, text, state)
         state = None
         open_rows = _label(result, number, level, at, open_rows, labels)
-        if not open_rows.size:
-            break
     return labels
 
 
