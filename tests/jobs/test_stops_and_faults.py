@@ -264,7 +264,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_fresh_begins_anew(
     process.kill()
     process.communicate()
     kept = checkpoint(out).read_bytes()
-    other = parallel_mix("hmac", long_table, "-o", out, "--levels", 5, "--range", "0.1,1.0")
+    other = parallel_mix("hmac", long_table, "-o", out, "--levels", 5, "--range", "0.1,1.0", "--density", "exact")
     assert other.returncode == 2
     assert "belongs to another run: levels was 6, is 5. Use --fresh" in other.stderr
     np.save(tmp_path / "other.npy", blobs(50))
