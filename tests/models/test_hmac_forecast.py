@@ -28,17 +28,19 @@ class Noted(QuietRun):
         self.levels.append(int(text.removeprefix("level ").split("/")[0]))
 
 
-@pytest.mark.parametrize("approach", [1, 2])
+@pytest.mark.parametrize(("approach", "density", "most"), [(1, "exact", 2.0), (2, "exact", 2.0), (2, "tree", 2.5)])
 @pytest.mark.parametrize(("n", "d"), [(3_000, 2), (2_000, 6), (900, 30)])
-def test_after_a_tenth_of_the_work_all_of_it_is_known_roughly(n: int, d: int, approach: int) -> None:
+def test_after_a_tenth_of_the_work_all_of_it_is_known_roughly(
+    n: int, d: int, approach: int, density: str, most: float
+) -> None:
     run = Noted()
     with SerialBackend(threads=1) as backend:
-        fit_hmac(HeldRows(blobs(n, d, 9)), HmacSettings(approach=approach), backend, run)
+        fit_hmac(HeldRows(blobs(n, d, 9)), HmacSettings(approach=approach, density=density), backend, run)
     done, total = np.array(run.notes).T
     assert (np.diff(done) >= 0).all()
     assert (total >= done).all()
     early = np.flatnonzero(done >= 0.1 * done[-1])[0]
-    assert 2 / 5 < total[early] / done[-1] < 5 / 2  # on the workloads, by the clock: benchmarks/hmac_forecast.py
+    assert 2 / 5 < total[early] / done[-1] < most  # on the workloads, by the clock: benchmarks/hmac_forecast.py
     assert total[-1] < 1.1 * done[-1]
 
 

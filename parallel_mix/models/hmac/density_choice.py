@@ -37,8 +37,6 @@ def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[Hm
             density = "field" if find_spec("finufft") else "tree"
             if density == "tree":
                 remark = f"This takes longer than with finufft, which is not installed: {install_line('field')}."
-    elif density != "exact" and settings.approach == 1:
-        raise InputError(f"Approach 1 is by exact sums. Leave out --density {density}.")
     elif density == "field":
         if why := why_no_field(source, settings, frame):
             raise InputError(f"{why}. Leave out --density field.")

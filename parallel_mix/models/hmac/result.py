@@ -55,6 +55,8 @@ class HmacSettings:
             raise InputError(f"There are approaches 1 and 2, not {self.approach!r}.")
         if self.density not in DENSITIES:
             raise InputError(f"The density is one of {', '.join(DENSITIES)}, not {self.density!r}.")
+        if self.approach == 1 and self.density in ("field", "tree"):
+            raise InputError(f"Approach 1 is by exact sums. Leave out --density {self.density}.")
 
     def ladder(self, spread: float) -> Array:
         """The bandwidths, as lengths of the analysis: those given, or `levels` of equal steps over `range` * spread."""
