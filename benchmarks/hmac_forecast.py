@@ -1,6 +1,6 @@
 """How true the time left is that a run of HMAC says: the first word after a tenth of the run, and after a half.
 
-python benchmarks/hmac_forecast.py [W1 W2 W3 W4 100000x2 20000x5 ...]      NxD: mixtures of 12 clusters with outliers
+python benchmarks/hmac_forecast.py [W1 W2 W3 W4 100000x2 20000x5 ...]      NxD: rows drawn as theirs
 
 A run is the fit alone (20 nested levels, approach 2, all cores); what it would have said at each report is kept, and
 compared with when it really ended.
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from hmac_speed import workloads
+from large_data import drawn
 
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.kernels.density import field_climb, modal_em, tree_climb
@@ -43,16 +44,6 @@ class Clocked(QuietRun):
         if self.progress.rate > 0:
             now = time.perf_counter() - self.began
             self.notes.append((now, now + (total - done) / self.progress.rate))
-
-
-def drawn(n: int, d: int) -> np.ndarray:
-    """Twelve clusters, and a tenth of the rows anywhere (as W3 in two dimensions)."""
-    r = np.random.default_rng([n, d])
-    centres, y = r.uniform(-10, 10, (12, d)), r.integers(0, 12, n)
-    X: np.ndarray = centres[y] + r.uniform(0.35, 1.2, 12)[y, None] * r.normal(size=(n, d))
-    anywhere = r.random(n) < 0.1
-    X[anywhere] = r.uniform(-13, 13, (int(anywhere.sum()), d))
-    return X
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import h5py
 import numba
 import numpy as np
+from large_data import drawn
 
 BIN = Path(sys.executable).parent
 DATA = {
@@ -47,16 +48,10 @@ STARTS = 2_000
 
 
 def made(name: str, folder: Path) -> Path:
-    """The data set of this name: twelve clusters of normal rows, a tenth of the rows anywhere."""
-    n, d = DATA[name]
-    r = np.random.default_rng([n, d])
-    which, centres, spread = r.integers(0, 12, n), r.uniform(-10, 10, (12, d)), r.uniform(0.35, 1.2, 12)
-    X = centres[which] + spread[which, None] * r.normal(size=(n, d))
-    anywhere = r.random(n) < 0.1
-    X[anywhere] = r.uniform(-13, 13, (int(anywhere.sum()), d))
+    """The file of the data set of this name."""
     path = folder / f"{name}.h5"
     with h5py.File(path, "w") as file:
-        file["X"] = X
+        file["X"] = drawn(*DATA[name])
     return path
 
 

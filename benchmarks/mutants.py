@@ -110,8 +110,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="never-capped",
         file="parallel_mix/kernels/density/ascents.py",
-        old="return self.iterations >= self.limit",
-        new="return self.iterations > self.limit",
+        old="iterations >= MAX_ITERATIONS",
+        new="iterations > MAX_ITERATIONS",
         why="Ascents that the iteration limit ended are not reported, as none goes beyond the limit.",
         tests=(
             "tests/kernels/test_modal_em.py",
@@ -260,8 +260,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="order-without-weights",
         file="parallel_mix/models/hmac/mode_tree.py",
-        old="-np.round(log_density, DIGITS), -mass)",
-        new="-np.round(log_density, DIGITS), -sizes)",
+        old="-np.round(log_density, digits), -mass)",
+        new="-np.round(log_density, digits), -sizes)",
         why="Clusters of weighted rows are numbered by how many rows they have instead of by their weight.",
         tests=(
             "tests/models/test_hmac_oracle.py",
