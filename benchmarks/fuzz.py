@@ -68,7 +68,10 @@ def results_with(part: str) -> list[str]:
     return [f"{kind}.h5" for kind, family in FAMILIES.items() if family.has(part)]
 
 
+DENSITIES = ("field", "tree")
+"""Of hmac, besides the exact one that so few rows have by default."""
 BEGUN = {kind: f"{example_of(family, 'out.h5')} --checkpoint-every 0" for kind, family in FAMILIES.items()}
+BEGUN |= {kind: f"{BEGUN['hmac']} --density {kind}" for kind in DENSITIES}
 """Runs that are stopped before they write their result, and gone on with from a checkpoint."""
 
 PREDICTIONS = {
@@ -88,12 +91,14 @@ CASES = {
     "export": [Case("export {} -o out.csv", name, "out.csv", result=True) for name in results_with("labels")],
     "predict": [Case(words, name, "out.csv", result=True) for name, words in PREDICTIONS.items()]
     + [Case("predict hmac.h5 {} -o out.csv", name, "out.csv") for name in ("a.h5", "b.csv")]
-    + [Case("predict hlm.h5 {} -o out.csv", "distances.h5", "out.csv", result=True)],
+    + [Case("predict hlm.h5 {} -o out.csv", "distances.h5", "out.csv", result=True)]
+    + [Case("predict {} b.csv -o out.csv", f"{kind}.h5", "out.csv", result=True) for kind in DENSITIES],
     "hmac": [
         Case("hmac {} -o out.h5 --levels 3 --labels y --quiet", name, "out.h5")
         for name in ("a.h5", "others.h5", "a.csv", "a.npz", "a.parquet")
     ]
-    + [Case("hmac {} -o out.h5 --levels 3 --quiet", "a.npy", "out.h5")],
+    + [Case("hmac {} -o out.h5 --levels 3 --quiet", "a.npy", "out.h5")]
+    + [Case(f"hmac {{}} -o out.h5 --levels 3 --quiet --density {kind}", "a.h5", "out.h5") for kind in DENSITIES],
     "distances": [
         Case("distances {} -o out.h5 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.npz", "a.csv")
     ]
@@ -141,6 +146,7 @@ CASES = {
 PREPARE = (
     "convert a.csv -o a.h5 --labels y",
     *(example_of(family, f"{kind}.h5") for kind, family in FAMILIES.items()),
+    *(f"hmac a.h5 -o {kind}.h5 --levels 3 --labels y --quiet --density {kind}" for kind in DENSITIES),
     FAMILIES["distances"].example.format(rows="a2.csv", output="D2.h5"),
     "distances tall.npy -o T.h5 --metric minkowski --p 3 --quiet",
 )

@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 
 from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.plots.figures import new_figure, tidy
-from parallel_mix.plots.maps import Group, scatter_groups
+from parallel_mix.plots.maps import Group, draw_bins, scatter_groups
 from parallel_mix.plots.palette import GREY, Styles
 
 Array = NDArray[np.float64]
 MOST_POINTS = 20_000
-"""The most points of a scatter plot; of more, so many random ones are drawn."""
+"""The most points that are drawn one by one; more are counted in bins."""
+BINS, BINS_OF_A_PAIR = 250, 100
+"""Bins of a picture of all points, and of one of its parts in the picture of all pairs of columns."""
+MOST_NAMED = 12
+"""The most clusters that a legend names."""
 
 
 def draw_tree(result: HmacResult, styles: Styles) -> Any:
@@ -123,10 +127,10 @@ def draw_counts(result: HmacResult) -> Any:
 
 
 def draw_scatter(result: HmacResult, styles: Styles, X: Array, names: tuple[str, str], level: int) -> Any:
-    """Points in two coordinates, clusters in their colours and markers, modes as crosses."""
+    """Points in two coordinates, clusters in their colours and markers; of many points their number in each bin."""
     figure = new_figure(7.5, 6)
     axes = figure.add_subplot()
-    _scatter(axes, result, styles, X, level, size=14)
+    _scatter(axes, result, styles, X, level, size=14, bins=BINS, named=True)
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
     chosen = result.levels[level]
@@ -150,7 +154,7 @@ def draw_pairs(result: HmacResult, styles: Styles, X: Array, names: list[str], l
                 axes.hist(X[:, row], bins=30, color="#BBBBBB")
                 axes.set_yticks([])
             else:
-                _scatter(axes, result, styles, X[:, [column, row]], level, size=5)
+                _scatter(axes, result, styles, X[:, [column, row]], level, size=5, bins=BINS_OF_A_PAIR)
             axes.tick_params(labelsize=6)
             if row == d - 1:
                 axes.set_xlabel(names[column], fontsize=8)
@@ -195,21 +199,38 @@ def principal_coordinates(Z: Array) -> tuple[Array, Array, Array]:
     return mean, axes * flip[:, None], values[::-1][:2] / values.sum()
 
 
-def _scatter(axes: Any, result: HmacResult, styles: Styles, X: Array, level: int, size: float) -> None:
-    labels = result.levels[level].labels
-    rows = np.arange(len(X))
-    if len(X) > MOST_POINTS:
-        rows = np.sort(np.random.default_rng(0).choice(len(X), MOST_POINTS, replace=False))
-    numbers = styles.numbers[level][labels[rows]]
-    scatter_groups(axes, X[rows], [Group(numbers == number, int(number)) for number in np.unique(numbers)], size)
+def _scatter(
+    axes: Any,
+    result: HmacResult,
+    styles: Styles,
+    X: Array,
+    level: int,
+    size: float,
+    bins: int,
+    named: bool = False,
+) -> None:
+    """Draw the points, or their number in each bin with the numbers of the clusters that are named in the legend."""
+    numbers = styles.numbers[level][result.levels[level].labels]
+    if len(X) <= MOST_POINTS:
+        scatter_groups(axes, X, [Group(numbers == number, int(number)) for number in np.unique(numbers)], size)
+        return
+    fullest = draw_bins(axes, X, numbers, bins)
+    for cluster in _named(styles, level) if named else []:
+        place = fullest[int(styles.numbers[level][cluster])]
+        axes.text(*place, str(cluster), ha="center", va="center", fontsize=9, fontweight="bold", zorder=3)
+
+
+def _named(styles: Styles, level: int) -> list[int]:
+    """The largest clusters, those that a legend names."""
+    return [int(k) for k in np.flatnonzero(styles.numbers[level] >= 0)[:MOST_NAMED]]
 
 
 def _legend(axes: Any, result: HmacResult, styles: Styles, level: int) -> None:
-    """The twelve largest clusters, and what grey is."""
+    """The largest clusters, and what grey is."""
     from matplotlib.lines import Line2D
 
     sizes = result.levels[level].sizes
-    named = [k for k in range(len(sizes)) if styles.numbers[level][k] >= 0][:12]
+    named = _named(styles, level)
     handles = [
         Line2D([], [], linestyle="", marker=styles.marker(level, k), color=styles.colour(level, k), label=f"{k}: {s:,}")
         for k, s in ((k, sizes[k]) for k in named)
@@ -217,8 +238,9 @@ def _legend(axes: Any, result: HmacResult, styles: Styles, level: int) -> None:
     rest = len(sizes) - len(named)
     if rest:
         handles.append(Line2D([], [], linestyle="", marker=".", color=GREY, label=f"{rest} more"))
+    many = ";\nthe darker, the more" if len(result.levels[level].labels) > MOST_POINTS else ""
     axes.legend(
-        handles=handles, title="cluster: rows", fontsize=8, title_fontsize=8, loc="center left",
+        handles=handles, title=f"cluster: rows{many}", fontsize=8, title_fontsize=8, loc="center left",
         bbox_to_anchor=(1.0, 0.5), frameon=False,
     )  # fmt: skip
 

@@ -16,6 +16,8 @@ MOST_LISTED = 24
 """The most groups that a legend lists."""
 MOST_DRAWN_EXACTLY = 2000
 """More points are an image within the picture, so that its file stays small."""
+FAINTEST = 0.25
+"""How opaque a bin with one point is; the fullest one is opaque."""
 
 
 class Group(NamedTuple):
@@ -37,6 +39,33 @@ def scatter_groups(axes: Any, Z: Array, groups: Sequence[Group], size: float) ->
             alpha=0.6 if grey else 0.8, zorder=1 if grey else 2, rasterized=many, label=group.label,
             color=colour_of(group.style), marker=marker_of(group.style),
         )  # fmt: skip
+
+
+def draw_bins(axes: Any, Z: Array, numbers: NDArray[np.int64], bins: int) -> dict[int, tuple[float, float]]:
+    """Draw many points as an image of `bins` x `bins`: each bin in the colour of most of its points (their style
+    `numbers`), the more opaque the more there are; return the middle of each style's fullest bin.
+    """
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    high = np.where(high > low, high, low + 1.0)
+    column, row = np.minimum((Z - low) / (high - low) * bins, bins - 1).astype(np.int64).T
+    styles, which = np.unique(numbers, return_inverse=True)
+    counts = np.bincount((which * bins + row) * bins + column, minlength=len(styles) * bins * bins)
+    counts = counts.reshape(len(styles), bins, bins)
+    total = counts.sum(axis=0)
+    image = np.empty((bins, bins, 4))
+    image[..., :3] = np.array([_rgb(colour_of(int(style))) for style in styles])[counts.argmax(axis=0)]
+    opaque = FAINTEST + (1.0 - FAINTEST) * np.log(np.maximum(total, 1)) / np.log(max(total.max(), 2))
+    image[..., 3] = np.where(total > 0, opaque, 0.0)
+    extent = (low[0], high[0], low[1], high[1])
+    axes.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="nearest", zorder=2)
+    fullest = [np.unravel_index(count.argmax(), count.shape) for count in counts]
+    middles = [low + (np.array([x, y]) + 0.5) / bins * (high - low) for y, x in fullest]
+    return {int(style): (float(x), float(y)) for style, (x, y) in zip(styles, middles, strict=True)}
+
+
+def _rgb(colour: str) -> tuple[float, ...]:
+    """A colour's red, green and blue, from 0 to 1."""
+    return tuple(int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
 
 
 def draw_map(

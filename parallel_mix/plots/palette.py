@@ -51,17 +51,30 @@ def style_clusters(result: HmacResult, least_share: float = 0.01) -> Styles:
     numbers: list[np.ndarray] = [np.full(len(level.sizes), -1) for level in result.levels]
     following = 0
     for level in reversed(range(len(result.levels))):
-        sizes, labels = result.levels[level].sizes, result.levels[level].labels
+        sizes = result.levels[level].sizes
+        above = largest_part(result, level, least) if level + 1 < len(result.levels) else None
         used: set[int] = set()
         for cluster in range(len(sizes)):  # by falling size
             if sizes[cluster] < least:
                 break
-            number = -1
-            if level + 1 < len(result.levels):
-                above = result.levels[level + 1].labels[labels == cluster]
-                number = int(numbers[level + 1][np.bincount(above).argmax()])
+            number = -1 if above is None else int(numbers[level + 1][above[cluster]])
             if number < 0 or number in used:
                 number, following = following % MOST_STYLES, following + 1
             used.add(number)
             numbers[level][cluster] = number
     return Styles(numbers)
+
+
+def largest_part(result: HmacResult, level: int, least: int) -> np.ndarray:
+    """The cluster of the next level that most rows of each cluster of this one are in, where it has `least` rows."""
+    chosen, labels = result.levels[level], result.levels[level].labels
+    if result.settings.nested:
+        return chosen.parent
+    large = int((chosen.sizes >= least).sum())
+    here = labels < large
+    next_one = result.levels[level + 1]
+    width = len(next_one.sizes)
+    together, counts = np.unique(labels[here].astype(np.int64) * width + next_one.labels[here], return_counts=True)
+    order = np.lexsort((together, -counts, together // width))
+    first = np.unique((together // width)[order], return_index=True)[1]
+    return (together % width)[order][first]
