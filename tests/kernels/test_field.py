@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parallel_mix.kernels.density.ascents import Ascents
-from parallel_mix.kernels.density.field import Field, Grid, field_of, spectrum, wider
+from parallel_mix.kernels.density.field import Field, Grid, fast_length, field_of, spectrum, wider
 from parallel_mix.kernels.density.field_climb import Groups, ascend_on_field, climb_on_field, settle
 from parallel_mix.kernels.density.field_values import value_at
 from tests.conftest import blobs
@@ -121,3 +121,10 @@ def test_each_by_itself_or_together_they_end_at_the_same_modes() -> None:
     assert len(np.unique(owner)) < len(X)
     gaps = np.linalg.norm(together.points[owner] - alone.points, axis=1)
     assert (gaps < 1e-2)[~(alone.unsure | together.unsure)].all()
+
+
+def test_the_next_length_whose_transform_is_fast() -> None:
+    fast = sorted(2**a * 3**b * 5**c for a in range(1, 20) for b in range(13) for c in range(9))
+    for least in [*range(1, 400), *np.random.default_rng(0).uniform(400, 1e6, 300)]:
+        assert fast_length(least) == next(length for length in fast if length >= least)
+    assert fast_length(1e15) >= 1e15, "an outlier far away costs no time"

@@ -61,29 +61,23 @@ class Grid:
     @classmethod
     def over(cls, extent: Array) -> Grid:
         """The grid over data of this extent (d), in bandwidths."""
-        d = len(extent)
-        density = NODES_A_BANDWIDTH[d]
-        nodes = tuple(fast_length(length) for length in (extent + 2.0 * MARGIN) * density)
-        box = np.array(nodes) / density
+        nodes = tuple(fast_length(length) for length in nodes_over(extent))
+        box = np.array(nodes) / NODES_A_BANDWIDTH[len(extent)]
         return cls(nodes, box, tuple(waves_of(length, count) for length, count in zip(box, nodes, strict=True)))
 
-    @property
-    def size(self) -> int:
-        """How many nodes it has."""
-        return int(np.prod(np.array(self.nodes, dtype=np.float64)))
+
+def nodes_over(extent: Array) -> Array:
+    """The nodes in each direction (d) that a grid over data of this extent has at least."""
+    nodes: Array = (extent + 2.0 * MARGIN) * NODES_A_BANDWIDTH[len(extent)]
+    return nodes
 
 
 def fast_length(least: float) -> int:
-    """An even number of nodes, no less than asked for, whose transform is fast: no prime above 5 divides it."""
-    length = 2 * int(np.ceil(least / 2.0))
-    while True:
-        left = length
-        for prime in (2, 3, 5):
-            while left % prime == 0:
-                left //= prime
-        if left == 1:
-            return length
-        length += 2
+    """The smallest even number of nodes, no less than asked for, whose transform is fast: no prime above 5 divides it."""
+    half, odd = max(int(np.ceil(least / 2.0)), 1), [1]
+    for prime in (3, 5):
+        odd = [length * prime**k for length in odd for k in range(half.bit_length()) if length * prime**k < 2 * half]
+    return 2 * min(length << (-(-half // length) - 1).bit_length() for length in odd)
 
 
 def waves_of(length: float, nodes: int) -> int:

@@ -11,7 +11,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.errors import InputError
 from parallel_mix.extras import install_line, need
 from parallel_mix.kernels.density import modal_em
-from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH, Grid
+from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH, nodes_over
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.models.core.sources import RowSource, blocks_of_rows
 from parallel_mix.models.hmac import field_climbing, tree_climbing
@@ -50,7 +50,7 @@ def why_no_field(source: RowSource, settings: HmacSettings, frame: Frame) -> str
     if d not in NODES_A_BANDWIDTH:
         return f"A field is for one to three columns, not {d}"
     smallest = float(settings.ladder(frame.spread)[0])
-    if Grid.over(extent_of(source, frame) / smallest).size > MOST_NODES:
+    if not nodes_over(extent_of(source, frame) / smallest).prod() <= MOST_NODES:
         size = f"more than {MOST_NODES:,} nodes: the bandwidth is small, or some rows lie far out"
         return f"At bandwidth {smallest:g} a field would have {size}"
     return ""
