@@ -84,8 +84,14 @@ def work_kept(checkpoint: Path) -> bool:
         return bool(file["done"][()] > 0)
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("backend_name", ["serial1", "mpi2", "dask2"])
+@pytest.mark.parametrize(
+    "backend_name, how",
+    [
+        *(("serial1", how) for how in ("approach 1", "tree")),
+        *(("mpi2", how) for how in HOW),
+        *(("dask2", how) for how in ("approach 2", "field")),
+    ],
+)
 def test_killed_and_resumed_it_gives_the_same_bits(
     wholes: dict[str, Path], tmp_path: Path, backend_name: str, how: str
 ) -> None:

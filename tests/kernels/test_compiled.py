@@ -9,11 +9,13 @@ from pathlib import Path
 
 from tests.conftest import ROOT, environment
 
-CALLER = """
-import numpy as np
-from parallel_mix.kernels.mixtures.few_classes import medoids_of_few
-E = np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
-print(medoids_of_few(E, np.ones(3), np.zeros((3, 3), np.int64), 1.0, np.zeros((1, 1), np.int64))[0])
+MODULE = """
+from parallel_mix.kernels.compiled import compiled
+{more}
+
+@compiled
+def {name}(value: float) -> float:
+    return {answer}
 """
 
 SUMMED = """
@@ -29,23 +31,25 @@ print(sums.tobytes().hex())
 
 def run(folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     more = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(cache)}
-    words = [sys.executable, "-c", CALLER]
+    words = [sys.executable, "-c", "from parallel_mix.kernels.medoids.caller import asked; print(asked(3.0))"]
     return subprocess.run(words, env=environment(**more), capture_output=True, text=True, cwd=folder, check=True)
 
 
 def test_a_changed_kernel_is_compiled_anew_into_those_that_call_it(tmp_path: Path) -> None:
     """numba itself looks at the caller's file alone: an upgrade would run what the old callee said."""
     shutil.copytree(ROOT / "parallel_mix", tmp_path / "parallel_mix", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = tmp_path / "parallel_mix" / "kernels"
+    imported = "from parallel_mix.kernels.similarity.callee import callee\n"
+    (kernels / "medoids" / "caller.py").write_text(MODULE.format(more=imported, name="asked", answer="callee(value)"))
+    callee = kernels / "similarity" / "callee.py"
+    callee.write_text(MODULE.format(more="", name="callee", answer="value + 1.0"))
     first = run(tmp_path, tmp_path / "cache")
-    assert first.stdout.strip() == "1", "the point in the middle"
+    assert first.stdout.strip() == "4.0"
     assert first.stderr.count("Numerical code is being compiled") == 1
     again = run(tmp_path, tmp_path / "cache")
     assert (again.stdout, again.stderr) == (first.stdout, "")
-    callee = tmp_path / "parallel_mix" / "kernels" / "medoids" / "vertex_substitution.py"
-    text = callee.read_text()
-    assert text.count("if least < 0 or total < least:") == 1
-    callee.write_text(text.replace("if least < 0 or total < least:", "if least < 0 or total > least:"))
-    assert run(tmp_path, tmp_path / "cache").stdout.strip() == "0", "the farthest, by the changed callee"
+    callee.write_text(MODULE.format(more="", name="callee", answer="value - 1.0"))
+    assert run(tmp_path, tmp_path / "cache").stdout.strip() == "2.0", "by the changed callee"
 
 
 def test_the_first_run_has_the_bits_of_those_that_find_the_code_compiled(tmp_path: Path) -> None:

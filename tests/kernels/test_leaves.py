@@ -62,15 +62,17 @@ def test_what_is_left_out_is_under_the_share(share: float) -> None:
     assert room.pairs[0] < 10_000, "far leaves are left out"
 
 
-def test_kernels_near_a_group_are_all_within_reach() -> None:
-    X = blobs(2_000, 4, 6)
-    leaves = leaves_from(X)
-    near = near_kernels(leaves, X, np.arange(5), 4.0, room_for(2_000, 4))
-    at = near.x[:, : near.number].T + near.centre
-    wanted = X[(((X - X[:5, None]) ** 2).sum(axis=2) < 16.0).any(axis=0)]
-    rows = {tuple(row) for row in np.round(at, 9)}
-    assert near.number < 2_000
-    assert all(tuple(row) in rows for row in np.round(wanted, 9))
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_kernels_near_a_point_are_all_within_reach_and_few_others(offset: float) -> None:
+    X = blobs(2_000, 4, 6) + offset
+    leaves, order = leaves_from(X), tree(X, np.zeros(2_000)).order
+    for i in (0, 700, 1_999):
+        near = near_kernels(leaves, X[i], 4.0, room_for(2_000, 4))
+        squares = ((X - X[i]) ** 2).sum(axis=1)
+        here = order[near.which[: near.number]]
+        np.testing.assert_allclose(near.squares[: near.number], squares[here], atol=1e-7)
+        assert set(np.flatnonzero(squares < 16.0)) <= set(here)
+        assert near.number <= (squares < 16.1).sum() < 2_000
 
 
 def test_a_density_that_nobody_knows_is_bounded_from_below() -> None:

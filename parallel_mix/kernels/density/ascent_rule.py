@@ -134,6 +134,8 @@ def step_one(
     ascents.work[i] += START_COST if ascents.iterations[i] == 0 else 0.0
     ascents.iterations[i] += 1
     ascents.log_density[i], ascents.last_step[i] = log_density, length
+    if arrived:
+        ascents.log_density[i] += length * length / 2.0  # by which log f rises at least
     point += step
     ascents.curved[i] = looks
     if looks:

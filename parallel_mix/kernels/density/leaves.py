@@ -344,29 +344,42 @@ def exponentials(p: Single, powers: Any, factors: Single) -> None:
             p[q, j] *= factors[q, j]
 
 
-@compiled
-def near_kernels(leaves: Leaves, points: Array, which: Any, reach: float, room: NearKernels) -> NearKernels:
-    """The kernels of all leaves no farther than `reach` from the box of some points, in the room, about its middle."""
-    d = points.shape[1]
-    from_here, to_here = np.full(d, np.inf), np.full(d, -np.inf)
-    for i in which:
-        for k in range(d):
-            from_here[k], to_here[k] = min(from_here[k], points[i, k]), max(to_here[k], points[i, k])
-    gaps = np.empty(leaves.low.shape[1])
-    could_add(leaves.low, leaves.high, np.zeros(len(gaps)), from_here, to_here, gaps)
-    room.centre[:] = (from_here + to_here) / 2.0
-    at, widest = 0, 0.0
+@compiled(fastmath=REORDERED)
+def near_kernels(leaves: Leaves, point: Array, reach: float, room: NearKernels) -> NearKernels:
+    """The kernels no farther than `reach` from a point, and a few that are by a rounding, in the room about the point.
+
+    Which are near is told by single precision, whose errors are added to the reach.
+    """
+    d, scale, at, farthest = len(point), 1.0 / leaves.sigma, 0, 0.0
+    gaps, squares, y = np.empty(leaves.low.shape[1]), np.empty(LEAF, np.float32), np.empty(d, np.float32)
+    could_add(leaves.low, leaves.high, np.zeros(len(gaps)), point, point, gaps)
+    room.centre[:] = point
     for leaf in range(len(gaps)):
         if not -2.0 * gaps[leaf] <= reach * reach:
             continue
-        for i in range(leaves.first[leaf], leaves.first[leaf + 1]):
-            square = 0.0
-            for k in range(d):
-                value = leaves.rows[i, k] / leaves.sigma - room.centre[k]
-                room.x[k, at] = value
-                square += value * value
-            room.squares[at], room.log_weights[at] = square, leaves.log_weights[i]
-            room.base[at] = leaves.log_weights[i] - square / 2.0
-            widest = max(widest, square)
-            at += 1
-    return in_use(room, at, widest)
+        from_centre, first, begin = ZERO, leaves.first[leaf], at
+        for k in range(d):
+            y[k] = point[k] - leaves.centre[leaf, k]
+            from_centre += y[k] * y[k]
+        for j in range(LEAF):
+            squares[j] = leaves.squares[leaf, j] + from_centre
+        for k in range(d):
+            twice = y[k] + y[k]
+            for j in range(LEAF):
+                squares[j] -= twice * leaves.x[leaf, k, j]
+        most = reach * reach + 4.0 * ROUNDING * (from_centre + leaves.widest[leaf])
+        for j in range(leaves.first[leaf + 1] - first):
+            room.which[at] = first + j
+            at += 0 if squares[j] > most else 1
+        for j in range(begin, at):
+            room.squares[j] = 0.0
+        for k in range(d):
+            to, here = room.x[k], point[k]
+            for j in range(begin, at):
+                to[j] = leaves.rows[room.which[j], k] * scale - here
+                room.squares[j] += to[j] * to[j]
+        for j in range(begin, at):
+            room.log_weights[j] = leaves.log_weights[room.which[j]]
+            room.base[j] = room.log_weights[j] - room.squares[j] / 2.0
+            farthest = max(farthest, room.squares[j])
+    return in_use(room, at, farthest)

@@ -46,6 +46,7 @@ def climb_near(
     room: NearKernels,
     modes: KnownModes,
     most: float,
+    slack: float,
     longest: float,
     limit: int,
 ) -> None:
@@ -53,7 +54,7 @@ def climb_near(
     is to take a plain step again after one longer than `longest`.
 
     `room` is for the kernels near one of them; `modes` are known, and become more; `most` is the log of the number of
-    kernels times the largest weight, `limit` the most iterations.
+    kernels times the largest weight; `near` reaches `slack` beyond what matters; `limit` is the most iterations.
     """
     d = len(near.x)
     sums, J = np.empty(d + 1), np.empty((d, d))
@@ -62,7 +63,7 @@ def climb_near(
         point, began = ascents.points[i], ascents.points[i].copy()
         own, count, copied = near, 0, False
         while ascents.moving[i]:
-            if ((point - began) ** 2).sum() > (SLACK - OWN_SLACK) ** 2:
+            if ((point - began) ** 2).sum() > (slack - OWN_SLACK) ** 2:
                 break
             if not count or (copied and ((point - own.centre) ** 2).sum() > OWN_SLACK**2):
                 count, copied = find_near(near, point, OWN_SLACK + reach(most, ascents.log_density[i]), room)
@@ -118,7 +119,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
         laid_out = all_near(near.x, near.log_weights, ascents.points[which].mean(axis=0))
         room, modes = room_for(*near.x.shape), no_modes(*ascents.points[which].shape)
         most = np.log(len(near)) + near.log_weights.max()
-        climb_near(ascents, which, laid_out, room, modes, most, np.inf, ascents.limit)
+        climb_near(ascents, which, laid_out, room, modes, most, SLACK, np.inf, ascents.limit)
     return ascents._replace(plain=ascents.plain[:0])
 
 

@@ -23,6 +23,8 @@ from parallel_mix.models.hmac.tree_climbing import TreeDensity
 
 ROWS_FOR_LEAVES, ROWS_FOR_A_FIELD = 1_000, 10_000
 """From so many rows on the density comes from leaves, and from a field, where it can."""
+MOST_BANDWIDTHS = 33_554_432.0
+"""Where rows lie farther from the middle of all, in bandwidths, too few digits are left to tell the others apart."""
 MOST_NODES = 33_554_432
 """The most nodes of a field (256 MB)."""
 
@@ -30,37 +32,51 @@ MOST_NODES = 33_554_432
 def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[HmacSettings, str]:
     """The settings, once it is decided where the density comes from, and what the user is to know of that."""
     density, remark = settings.density, ""
+    smallest = float(settings.ladder(frame.spread)[0])
+    with np.errstate(over="ignore"):
+        reach = reach_of(source, frame) / smallest
+    refuse_rows_far_out(reach, smallest)
     if density == "auto":
         n = source.shape[0]
         density = "exact" if settings.approach == 1 or n < ROWS_FOR_LEAVES else "tree"
-        if density == "tree" and n >= ROWS_FOR_A_FIELD and not why_no_field(source, settings, frame):
+        if density == "tree" and n >= ROWS_FOR_A_FIELD and not why_no_field(reach, smallest):
             density = "field" if find_spec("finufft") else "tree"
             if density == "tree":
                 remark = f"This takes longer than with finufft, which is not installed: {install_line('field')}."
     elif density == "field":
-        if why := why_no_field(source, settings, frame):
+        if why := why_no_field(reach, smallest):
             raise InputError(f"{why}. Leave out --density field.")
         need("field", "--density field")
     return replace(settings, density=density), remark
 
 
-def why_no_field(source: RowSource, settings: HmacSettings, frame: Frame) -> str:
-    """Why the density cannot come from a field; "" where it can."""
-    d = source.shape[1]
+def refuse_rows_far_out(reach: Array, smallest: float) -> None:
+    """Refuse data that reach too far to either side of their middle, in bandwidths."""
+    column = int(reach.argmax())
+    if not reach[column] <= MOST_BANDWIDTHS:
+        raise InputError(
+            f"Column {column + 1} reaches {reach[column]:.3g} bandwidths of {smallest:g} to either side of its middle. "
+            f"Beyond {MOST_BANDWIDTHS:,.0f} too few digits tell rows apart: leave out rows that lie far out, such as "
+            "marks of missing values, or ask for larger bandwidths."
+        )
+
+
+def why_no_field(reach: Array, smallest: float) -> str:
+    """Why the density cannot come from a field, where the data reach so far, in bandwidths; "" where it can."""
+    d = len(reach)
     if d not in NODES_A_BANDWIDTH:
         return f"A field is for one to three columns, not {d}"
-    smallest = float(settings.ladder(frame.spread)[0])
-    if not nodes_over(extent_of(source, frame) / smallest).prod() <= MOST_NODES:
+    if nodes_over(2.0 * reach).prod() > MOST_NODES:
         size = f"more than {MOST_NODES:,} nodes: the bandwidth is small, or some rows lie far out"
         return f"At bandwidth {smallest:g} a field would have {size}"
     return ""
 
 
-def extent_of(source: RowSource, frame: Frame) -> Array:
-    """The range of each column in the coordinates of the analysis, whose origin is its middle."""
+def reach_of(source: RowSource, frame: Frame) -> Array:
+    """How far the rows reach to either side of their middle, column by column, in the coordinates of the analysis."""
     blocks = [np.abs(frame.inward(rows)).max(axis=0) for rows in blocks_of_rows(source)]
-    extent: Array = 2.0 * np.max(blocks, axis=0)
-    return extent
+    reach: Array = np.max(blocks, axis=0)
+    return reach
 
 
 def density_of(kind: str, backend: Backend, source: RowSource, frame: Frame, smallest: float) -> Density | None:
@@ -69,7 +85,7 @@ def density_of(kind: str, backend: Backend, source: RowSource, frame: Frame, sma
         return TreeDensity(smallest)
     if kind == "field":
         need("field", "A density from a field")
-        return FieldDensity.of(backend, source.shape[0], extent_of(source, frame), smallest)
+        return FieldDensity.of(backend, source.shape[0], 2.0 * reach_of(source, frame), smallest)
     return None
 
 

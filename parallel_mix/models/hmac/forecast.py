@@ -53,6 +53,7 @@ class Forecast:
         The rows depend on the seed and the number of rows alone, so that every attempt has the same forecast.
         """
         n, d = X.shape
+        X, bandwidths = X / bandwidths[0], bandwidths / bandwidths[0]  # numbers whose squares are finite
         chosen = np.random.default_rng([seed, n]).permutation(n)[: ROWS + KERNELS]
         rows, others = X[chosen[:ROWS]], X[chosen[ROWS:]]
         modes, pairs = np.ones(len(bandwidths)), np.full(len(bandwidths), float(n))

@@ -49,7 +49,12 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
     reach = np.where(high > low, np.maximum(high - centre, centre - low), 1.0)
     if not (high > low).any():
         raise InputError(f"All {n} rows are equal: constant data have no clusters to find.")
-    count = float(n) if w is None else float(w.sum())
+    with np.errstate(over="ignore"):
+        count = float(n) if w is None else float(w.sum())
+    if not np.finfo(np.float64).tiny <= count < np.inf:
+        raise InputError(
+            f"The weights add to {count:g}, with which nothing can be computed: multiply them all by one number."
+        )
     weight = np.full(n, 1.0 / n) if w is None else w / count
     correction = count / (count - 1.0) if count >= 2.0 else 1.0
     first, second = np.zeros(d), np.zeros(d)
