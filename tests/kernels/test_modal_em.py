@@ -10,7 +10,7 @@ import pytest
 from parallel_mix.kernels.density import modal_em
 from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.kernels.density.kernel_sums import Array, ScaledKernels, kernel_sums, scale_kernels, unpack_moments
-from parallel_mix.kernels.density.known_modes import keep_mode, least_eigenvalue, mode_ahead, no_modes
+from parallel_mix.kernels.density.known_modes import MISS, REACH, keep_mode, least_eigenvalue, mode_ahead, no_modes
 from parallel_mix.kernels.density.locality import groups_of_nearby
 from parallel_mix.kernels.density.modal_em import ascend
 from parallel_mix.kernels.density.mode_merging import merge_ends
@@ -223,16 +223,65 @@ def test_a_known_mode_is_an_end_only_where_newtons_step_leads_there() -> None:
     J = np.diag([0.2, 0.9])
     modes, mode = no_modes(5, 2), np.array([1.0, 2.0])
     keep_mode(modes, mode, -3.0, J)
-    for way, leads in (([0.03, 0.0], True), ([0.0, 0.06], True), ([0.0, 0.08], False), ([0.08, 0.0], False)):
-        step = (np.eye(2) - J) @ way
-        assert mode_ahead(modes, mode - way, step) == (0 if leads else -1), way
+    for way, leads in (([0.03, 0.0], True), ([0.0, 0.06], True), ([0.0, 0.3], False), ([0.2, 0.3], False)):
+        modes.led[:] = -1
+        assert mode_ahead(modes, 0, mode - way, (np.eye(2) - J) @ way) == (0 if leads else -1), way
     # A slow direction in which the density falls towards the mode, hidden in the step by a fast one:
-    assert mode_ahead(modes, mode - [0.03, 0.03], np.array([0.024, -0.003])) == -1
-    assert mode_ahead(modes, mode - [0.03, 0.03], np.array([0.024, 0.003])) == 0
-    assert mode_ahead(modes, mode - [0.03, 0.03], np.array([0.024, 0.002])) == -1
+    assert mode_ahead(modes, 0, mode - [0.03, 0.03], np.array([0.024, -0.003])) == -1
+    assert mode_ahead(modes, 0, mode - [0.03, 0.03], np.array([0.024, 0.003])) == 0
+    assert mode_ahead(modes, 0, mode - [0.03, 0.03], np.array([0.024, 0.002])) == -1
     for _ in range(9):
         keep_mode(modes, mode + 5.0, -3.0, J)
     assert modes.number[0] == 5
+
+
+def test_from_farther_away_two_steps_in_a_row_must_lead_to_a_known_mode() -> None:
+    J = np.diag([0.2, 0.9])
+    modes, near, far = no_modes(5, 2), np.zeros(2), np.array([0.0, 1.0])
+    keep_mode(modes, far, -3.0, J)
+    keep_mode(modes, near, -3.0, J)
+    way, step = np.array([0.1, 0.2]), np.array([0.08, 0.02])
+    assert [mode_ahead(modes, i, -way, step) for i in (3, 3, 2, 3)] == [-1, 1, -1, 1]
+    assert mode_ahead(modes, 3, -way, -step) == -1, "not on the way any more"
+    assert mode_ahead(modes, 3, -way, step) == -1
+
+
+def misled(centres: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """How far from a mode, in roots of 1 - J there, a step on a line leads to it that in truth goes to another."""
+
+    def step(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        p = weights * np.exp(-((x[:, None] - centres) ** 2) / 2.0)
+        p /= p.sum(axis=1, keepdims=True)
+        return p @ centres - x, (p * (centres - (p @ centres)[:, None]) ** 2).sum(axis=1)
+
+    x = np.linspace(centres.min() - 1.0, centres.max() + 1.0, 1_501)
+    s = step(x)[0]
+    modes, saddles = x[np.flatnonzero((s[:-1] > 0) & (s[1:] <= 0))], x[np.flatnonzero((s[:-1] < 0) & (s[1:] >= 0))]
+    for _ in range(20):
+        s, J = step(modes)
+        modes = modes + s / (1.0 - J)
+    edges, places = np.r_[-np.inf, saddles, np.inf], []
+    for k, (mode, one_J) in enumerate(zip(modes, step(modes)[1], strict=True)):
+        root = np.sqrt(max(1.0 - one_J, 1e-7))
+        at = mode + np.linspace(-4.0, 4.0, 401) * root
+        at = at[np.abs(at - mode) < 1.5]
+        leads = np.abs(step(at)[0] / root**2 - (mode - at)) <= MISS * np.abs(mode - at)
+        places.append(np.abs(at - mode)[leads & ~((at > edges[k] - 2e-2) & (at < edges[k + 1] + 2e-2))] / root)
+    return np.concatenate(places)
+
+
+def test_no_step_misleads_as_near_as_a_known_mode_is_looked_for() -> None:
+    r, nearest = np.random.default_rng(1), np.inf
+    for number in range(2_000):
+        k = int(r.integers(2, 6))
+        centres, weights = r.normal(0.0, r.uniform(0.8, 2.5), k), np.exp(r.uniform(-6.0, 0.0, k))
+        if number % 2:
+            centres, weights = (
+                np.array([-1.0, 1.0]) * (1.0 + 10.0 ** r.uniform(-3, -0.3)),
+                np.array([1.0, r.uniform(0.9, 1)]),
+            )
+        nearest = min(nearest, misled(centres, weights).min(initial=np.inf))
+    assert 3.0 * REACH < nearest < np.inf
 
 
 @pytest.mark.parametrize("off", [-5_000.0, -650.0, 650.0, 5_000.0])

@@ -72,7 +72,7 @@ def climb_near(
             here = point - own.centre
             total, log_density = weigh(own, count, here, ascents.log_density[i], sums)
             step = sums[:d] - here
-            ahead = -1 if ascents.finishing[i] else mode_ahead(modes, point, step)
+            ahead = -1 if ascents.finishing[i] else mode_ahead(modes, i, point, step)
             if ahead >= 0:
                 ascents.work[i] += NEAR_COST * count
                 point[:], ascents.log_density[i] = modes.points[ahead], modes.log_density[ahead]
@@ -117,7 +117,7 @@ def ascend(ascents: Ascents, kernels: ScaledKernels, leave: int = 0) -> Ascents:
     while (which := np.flatnonzero(fine & ascents.moving)).size:
         near = nearby_kernels(ascents.points[which], ascents.log_density[which], kernels, SLACK)
         laid_out = all_near(near.x, near.log_weights, ascents.points[which].mean(axis=0))
-        room, modes = room_for(*near.x.shape), no_modes(*ascents.points[which].shape)
+        room, modes = room_for(*near.x.shape), no_modes(*ascents.points.shape)
         most = np.log(len(near)) + near.log_weights.max()
         climb_near(ascents, which, laid_out, room, modes, most, SLACK, np.inf, ascents.limit)
     return ascents._replace(plain=ascents.plain[:0])

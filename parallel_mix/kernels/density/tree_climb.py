@@ -100,7 +100,7 @@ def climb_far(
                 for k in range(d):
                     step[k] = sums[q, k] / total
                     square += step[k] * step[k]
-                ahead = mode_ahead(modes, ascents.points[i], step)
+                ahead = mode_ahead(modes, i, ascents.points[i], step)
                 if ahead >= 0:
                     ascents.points[i], ascents.log_density[i] = modes.points[ahead], modes.log_density[ahead]
                     ascents.moving[i] = False
