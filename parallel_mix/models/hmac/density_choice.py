@@ -23,7 +23,7 @@ from parallel_mix.models.hmac.tree_climbing import TreeDensity
 
 ROWS_FOR_LEAVES, ROWS_FOR_A_FIELD = 1_000, 10_000
 """From so many rows on the density comes from leaves, and from a field, where it can."""
-MOST_BANDWIDTHS = 33_554_432.0
+MOST_BANDWIDTHS = 1e10
 """Where rows lie farther from the middle of all, in bandwidths, too few digits are left to tell the others apart."""
 MOST_NODES = 33_554_432
 """The most nodes of a field (256 MB)."""
@@ -33,25 +33,23 @@ def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[Hm
     """The settings, once it is decided where the density comes from, and what the user is to know of that."""
     density, remark = settings.density, ""
     smallest = float(settings.ladder(frame.spread)[0])
-    with np.errstate(over="ignore"):
-        reach = reach_of(source, frame) / smallest
-    refuse_rows_far_out(reach, smallest)
     if density == "auto":
         n = source.shape[0]
         density = "exact" if settings.approach == 1 or n < ROWS_FOR_LEAVES else "tree"
-        if density == "tree" and n >= ROWS_FOR_A_FIELD and not why_no_field(reach, smallest):
+        if density == "tree" and n >= ROWS_FOR_A_FIELD and not why_no_field(source, frame, smallest):
             density = "field" if find_spec("finufft") else "tree"
             if density == "tree":
                 remark = f"This takes longer than with finufft, which is not installed: {install_line('field')}."
     elif density == "field":
-        if why := why_no_field(reach, smallest):
+        if why := why_no_field(source, frame, smallest):
             raise InputError(f"{why}. Leave out --density field.")
         need("field", "--density field")
     return replace(settings, density=density), remark
 
 
-def refuse_rows_far_out(reach: Array, smallest: float) -> None:
+def refuse_rows_far_out(source: RowSource, frame: Frame, smallest: float) -> None:
     """Refuse data that reach too far to either side of their middle, in bandwidths."""
+    reach = reach_of(source, frame, smallest)
     column = int(reach.argmax())
     if not reach[column] <= MOST_BANDWIDTHS:
         raise InputError(
@@ -61,21 +59,22 @@ def refuse_rows_far_out(reach: Array, smallest: float) -> None:
         )
 
 
-def why_no_field(reach: Array, smallest: float) -> str:
-    """Why the density cannot come from a field, where the data reach so far, in bandwidths; "" where it can."""
-    d = len(reach)
+def why_no_field(source: RowSource, frame: Frame, smallest: float) -> str:
+    """Why the density cannot come from a field; "" where it can."""
+    d = source.shape[1]
     if d not in NODES_A_BANDWIDTH:
         return f"A field is for one to three columns, not {d}"
-    if nodes_over(2.0 * reach).prod() > MOST_NODES:
+    if not nodes_over(2.0 * reach_of(source, frame, smallest)).prod() <= MOST_NODES:
         size = f"more than {MOST_NODES:,} nodes: the bandwidth is small, or some rows lie far out"
         return f"At bandwidth {smallest:g} a field would have {size}"
     return ""
 
 
-def reach_of(source: RowSource, frame: Frame) -> Array:
-    """How far the rows reach to either side of their middle, column by column, in the coordinates of the analysis."""
+def reach_of(source: RowSource, frame: Frame, unit: float = 1.0) -> Array:
+    """How far the rows reach to either side of their middle, column by column, in units of the analysis."""
     blocks = [np.abs(frame.inward(rows)).max(axis=0) for rows in blocks_of_rows(source)]
-    reach: Array = np.max(blocks, axis=0)
+    with np.errstate(over="ignore"):
+        reach: Array = np.max(blocks, axis=0) / unit
     return reach
 
 

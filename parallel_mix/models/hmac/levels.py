@@ -21,7 +21,7 @@ from parallel_mix.models.core.sources import RowSource, blocks_of_rows
 from parallel_mix.models.core.tasks import Arrays
 from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_rows, climb_starts
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
-from parallel_mix.models.hmac.density_choice import decided, density_of
+from parallel_mix.models.hmac.density_choice import decided, density_of, refuse_rows_far_out
 from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
 from parallel_mix.models.hmac.forecast import STEPS, STEPS_ON_LEAVES, Forecast, expected_work
 from parallel_mix.models.hmac.mode_tree import (
@@ -46,6 +46,7 @@ def fit_hmac(
     """Cluster the rows of `source` at every bandwidth; `frame` is theirs, where it has been measured already."""
     frame = frame or measure_frame(source, settings.standardize)
     settings, _ = decided(source, settings, frame)
+    refuse_rows_far_out(source, frame, float(settings.ladder(frame.spread)[0]))
     return _Fit(source, settings, backend, run or QuietRun(), frame).result()
 
 
