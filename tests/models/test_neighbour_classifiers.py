@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from parallel_mix import AffinityKNNClassifier, KNNClassifier, KRIKNNClassifier, KRRKNNClassifier
+from parallel_mix.models.similarity import neighbour_classifiers
 from parallel_mix.models.similarity.classifiers import PairwiseClassifier
 from parallel_mix.models.similarity.neighbour_classifiers import VectorKNNClassifier
 
@@ -51,3 +53,30 @@ def test_settings_are_answered_in_the_order_in_which_they_are_asked(
     predictions = model.predict_settings(similar, settings)
     for setting, told in zip(settings, predictions, strict=True):
         np.testing.assert_array_equal(model.predict_settings(similar, [setting])[0], told)
+
+
+@pytest.mark.parametrize("kind, solver, noise", [(KRIKNNClassifier, "interpolation_weights", 1e-8),
+                                                 (KRRKNNClassifier, "regression_weights", 1e-11)])  # fmt: skip
+def test_ties_are_not_decided_by_what_a_solver_leaves(
+    kind: type, solver: str, noise: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Similarities of few values have many ties; the last digits of another processor decided some of them."""
+    A = np.round(np.random.default_rng(4).uniform(0, 1, (160, 160)), 1)
+    S = np.minimum(A, A.T)
+    S[range(160), range(160)] = 1.0
+    y, settings = np.arange(80) % 2, [(k, ridge) for k in (2, 4) for ridge in (0.001, 1.0)]
+
+    def told() -> list[list[int]]:
+        return [kind(k, ridge=ridge).fit(S[:80, :80], y).predict(S[80:, :80]).tolist() for k, ridge in settings]
+
+    exact, solved = told(), getattr(neighbour_classifiers, solver)
+    r = np.random.default_rng(5)
+
+    def roughly(*arguments: Any) -> np.ndarray:
+        weights = solved(*arguments)
+        return np.asarray(weights * (1.0 + noise * r.normal(size=weights.shape)))
+
+    monkeypatch.setattr(neighbour_classifiers, solver, roughly)
+    assert told() == exact
+    monkeypatch.setattr(kind, "_rounding", 0.0)
+    assert told() != exact, "there are ties"

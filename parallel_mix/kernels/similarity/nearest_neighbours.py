@@ -58,12 +58,15 @@ def votes(near: Ints, y: Ints, prior: Array, ks: Ints) -> Ints:
     return classes
 
 
-def first_largest(scores: Array, prior: Array) -> Ints:
-    """The class of the largest score (last axis); of scores equal up to rounding, the larger prior, then the lowest."""
+def first_largest(scores: Array, prior: Array, rounding: float = 1e-12) -> Ints:
+    """The class of the largest score (last axis); of scores equal up to rounding, the larger prior, then the lowest.
+
+    `rounding` is what scores may be wrong by, as a share of the largest.
+    """
     order = np.lexsort((np.arange(len(prior)), -prior))
     ranked = scores[..., order]
     top = ranked.max(axis=-1, keepdims=True)
     size = np.abs(np.where(np.isfinite(ranked), ranked, 0.0)).max(axis=-1, keepdims=True)
-    near = (ranked >= top - 1e-12 * size) | (ranked == top)
+    near = (ranked >= top - rounding * size) | (ranked == top)
     chosen: Any = order[near.argmax(axis=-1)]
     return np.asarray(chosen)

@@ -70,6 +70,8 @@ class _WeightedNeighbours(PairwiseClassifier):
     """The class whose neighbours have the largest sum of weights."""
 
     n_neighbors: int
+    _rounding = 1e-12
+    """What sums of weights may be wrong by."""
 
     def _learn(self, S: Any, y: Ints) -> None:
         self.S_, self.y_ = S, y
@@ -93,7 +95,7 @@ class _WeightedNeighbours(PairwiseClassifier):
         of = self.y_[near]
         totals = np.stack([(weights * (of == c)).sum(axis=-1) for c in range(len(self.prior_))], axis=-1)
         there = np.stack([(of == c).any(axis=-1) for c in range(len(self.prior_))], axis=-1)
-        return first_largest(np.where(there, totals, -np.inf), self.prior_)
+        return first_largest(np.where(there, totals, -np.inf), self.prior_, self._rounding)
 
     def _weights(self, s: np.ndarray, near: Ints, settings: list[dict[str, Any]]) -> np.ndarray:
         raise NotImplementedError
@@ -120,6 +122,7 @@ class AffinityKNNClassifier(_WeightedNeighbours):
 class KRIKNNClassifier(_WeightedNeighbours):
     """Kernel ridge interpolation: w of least 1/2 w'Sw - s'w + lambda/2 w'w, w >= 0, sum w = 1; S clipped, of the k."""
 
+    _rounding = 1e-6  # where the gaps between gradients are 1e-10 and the ridge is small
     served: ClassVar[tuple[str, ...]] = ("n_neighbors", "ridge")
     limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT, "ridge": POSITIVE}
 
@@ -135,6 +138,7 @@ class KRIKNNClassifier(_WeightedNeighbours):
 class KRRKNNClassifier(_WeightedNeighbours):
     """Kernel ridge regression: w = pinv(S + lambda I) s, S of the neighbours."""
 
+    _rounding = 1e-9
     served: ClassVar[tuple[str, ...]] = ("n_neighbors", "ridge")
     limits: ClassVar[Mapping[str, Limits]] = {"n_neighbors": COUNT, "ridge": Limits(0.0)}
 
