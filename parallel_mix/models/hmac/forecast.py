@@ -26,7 +26,7 @@ ROWS, KERNELS = 64, 1_024
 MERGING = 6
 """The number of modes per row is about this power of the share that a row's own kernel has in its density."""
 
-STEPS, STEPS_ON_LEAVES = 25.0, 12.0
+STEPS, STEPS_ON_LEAVES = 25.0, 16.0
 """Work of the steps of an ascent to a mode that it shares with others, in plain steps: by exact sums, and on leaves."""
 
 LOOKUPS = 1.5
