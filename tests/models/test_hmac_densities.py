@@ -156,7 +156,8 @@ def test_the_densities_at_the_modes_are_those_of_the_definition(density: str) ->
     Z = result.frame.inward(X)
     for level in result.levels:
         squares = ((level.modes[:, None] - Z) ** 2).sum(axis=2) / level.bandwidth**2
-        np.testing.assert_allclose(level.log_density, np.log(np.exp(-squares / 2.0).mean(axis=1)), atol=1e-5)
+        exact = np.log(np.exp(-squares / 2.0).mean(axis=1))
+        np.testing.assert_allclose(level.log_density, exact, atol=2e-4 if density == "tree" else 1e-5)
 
 
 @pytest.mark.parametrize("density", DENSITIES)

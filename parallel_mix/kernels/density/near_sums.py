@@ -72,7 +72,7 @@ def all_near(x: Array, log_weights: Array, centre: Array) -> NearKernels:
     for j in range(n):
         for k in range(d):
             squares[j] += (x[j, k] - centre[k]) ** 2
-    room = in_use(room_for(n, d), n, squares.max())
+    room = in_use(room_for(n, d), n, squares.max() if n else 0.0)
     room.centre[:] = centre
     room.log_weights[:] = log_weights
     for j in range(n):

@@ -28,12 +28,14 @@ from parallel_mix.kernels.density.leaves import (
     tree_of,
 )
 from parallel_mix.kernels.density.modal_em import climb_near
-from parallel_mix.kernels.density.near_sums import NearKernels, reach, room_for, weigh
+from parallel_mix.kernels.density.near_sums import NearKernels, all_near, reach, room_for
 
 FIRST_IN = 16
 """One start point in so many climbs before the others."""
 SLACK = 0.5
 """How far an ascent near its end may move, in bandwidths, before the kernels near it are looked up again."""
+FEW = 4_096
+"""Of so few kernels those near an ascent are looked for among all: most of them may be near."""
 TOGETHER = 32
 """Ascents that look for the leaves near them together."""
 DEARER = 2.0
@@ -50,6 +52,7 @@ class Rooms(NamedTuple):
     """Memory that all ascents of a block use in turn."""
 
     sums: Room
+    whole: NearKernels  # all kernels, where they are few; else none
     near_all: NearKernels
     near_one: NearKernels
 
@@ -61,27 +64,28 @@ def ascend_on_tree(starts: Array, log_density: Array, leaves: Leaves) -> Ascents
     ascents.look_below[:] /= DEARER
     unknown = np.flatnonzero(~np.isfinite(log_density))
     find_densities(leaves, ascents.points, unknown, ascents.log_density)
-    modes, room = no_modes(m, d), Rooms(room_for_sums(leaves, TOGETHER), room_for(n, d), room_for(n, d))
-    first, doubtful, ended = np.arange(m) % FIRST_IN == 0, *np.zeros((2, m), dtype=bool)
+    few = slice(n if n <= FEW else 0)
+    whole = all_near(leaves.rows[few] / leaves.sigma, leaves.log_weights[few], starts[0])
+    modes, room = no_modes(m, d), Rooms(room_for_sums(leaves, TOGETHER), whole, room_for(n, d), room_for(n, d))
+    first, doubtful = np.arange(m) % FIRST_IN == 0, np.zeros(m, dtype=bool)
     for some in (np.flatnonzero(first), np.flatnonzero(~first)):
         far, left = some, some
         while left.size:
-            climb_far(ascents, far, leaves, modes, room.sums, doubtful, ended, ascents.limit)
+            climb_far(ascents, far, leaves, modes, room.sums, doubtful, ascents.limit)
             left = some[ascents.moving[some]]
             climb_to_ends(ascents, left, leaves, modes, room, doubtful, ascents.limit)
             left = left[ascents.moving[left]]
             far = left[~doubtful[left] & ~ascents.curved[left] & (ascents.last_step[left] > COARSE_ABOVE)]
-    weigh_ends(ascents, np.flatnonzero(ended), leaves, room.near_one)
     return ascents
 
 
 @compiled
 def climb_far(
-    ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Room, doubtful: Any, ended: Any, limit: int
+    ascents: Ascents, which: Any, leaves: Leaves, modes: KnownModes, room: Room, doubtful: Any, limit: int
 ) -> None:
     """Climb with the ascents `which`, by sums in single precision, as long as they are far from their ends.
 
-    Where such sums are not good enough even for a step, ascents become `doubtful`; those that arrive have `ended`.
+    Where such sums are not good enough even for a step, ascents become `doubtful`.
     """
     d, far = ascents.points.shape[1], which.copy()
     look_cost, step = DEARER * cost_of_a_look(d), np.empty(d)
@@ -110,7 +114,7 @@ def climb_far(
                 ascents.coarse[i] = rough
                 step_one(ascents, i, step, log_density, trace, look_cost, limit)
                 is_far = ascents.coarse[i] if rough else not ascents.curved[i] and ascents.last_step[i] > COARSE_ABOVE
-                ascents.coarse[i], ended[i] = False, not ascents.moving[i]
+                ascents.coarse[i] = False
                 far[going] = i
                 going += 1 if ascents.moving[i] and is_far else 0
         far = far[:going]
@@ -126,22 +130,13 @@ def climb_to_ends(
     most = np.log(len(leaves.rows)) + leaves.heaviest
     for a in range(len(which)):
         i = which[a]
-        farthest = SLACK + reach(most, ascents.log_density[i])
-        near = near_kernels(leaves, ascents.points[i], farthest, room.near_all)
-        ascents.work[i] += COARSE_COST * near.number
+        near = room.whole
+        if not near.number:
+            farthest = SLACK + reach(most, ascents.log_density[i])
+            near = near_kernels(leaves, ascents.points[i], farthest, room.near_all)
+            ascents.work[i] += COARSE_COST * near.number
         longest = np.inf if doubtful[i] else COARSE_ABOVE
         climb_near(ascents, which[a : a + 1], near, room.near_one, modes, most, SLACK, longest, limit)
-
-
-@compiled
-def weigh_ends(ascents: Ascents, which: Any, leaves: Leaves, room: NearKernels) -> None:
-    """Write the log density at the ends of the ascents `which`, in double precision."""
-    most, d = np.log(len(leaves.rows)) + leaves.heaviest, ascents.points.shape[1]
-    here, sums = np.zeros(d), np.empty(d + 1)
-    for i in which:
-        near = near_kernels(leaves, ascents.points[i], reach(most, ascents.log_density[i]), room)
-        ascents.log_density[i] = weigh(near, near.number, here, ascents.log_density[i], sums)[1]
-        ascents.work[i] += COARSE_COST * near.number
 
 
 @compiled
