@@ -45,27 +45,25 @@ def draw_bins(axes: Any, Z: Array, numbers: NDArray[np.int64], bins: int) -> dic
     """Draw many points as an image of `bins` x `bins`: each bin in the colour of most of its points (their style
     `numbers`), the more opaque the more there are; return the middle of each style's fullest bin.
     """
+    from matplotlib.colors import to_rgb
+
     low, high = Z.min(axis=0), Z.max(axis=0)
-    high = np.where(high > low, high, low + 1.0)
-    column, row = np.minimum((Z - low) / (high - low) * bins, bins - 1).astype(np.int64).T
+    half = np.where(high > low, high / 2.0 - low / 2.0, 0.5)  # of the range, which itself may be too large for a double
+    column, row = np.minimum((Z / 2.0 - low / 2.0) / half * bins, bins - 1).astype(np.int64).T
     styles, which = np.unique(numbers, return_inverse=True)
     counts = np.bincount((which * bins + row) * bins + column, minlength=len(styles) * bins * bins)
     counts = counts.reshape(len(styles), bins, bins)
     total = counts.sum(axis=0)
     image = np.empty((bins, bins, 4))
-    image[..., :3] = np.array([_rgb(colour_of(int(style))) for style in styles])[counts.argmax(axis=0)]
+    image[..., :3] = np.array([to_rgb(colour_of(int(style))) for style in styles])[counts.argmax(axis=0)]
     opaque = FAINTEST + (1.0 - FAINTEST) * np.log(np.maximum(total, 1)) / np.log(max(total.max(), 2))
     image[..., 3] = np.where(total > 0, opaque, 0.0)
-    extent = (low[0], high[0], low[1], high[1])
-    axes.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="nearest", zorder=2)
+    (left, bottom), (right, top) = low, low + half + half
+    axes.imshow(image, extent=(left, right, bottom, top), origin="lower", interpolation="nearest", zorder=2)
+    axes.set_aspect("auto")
     fullest = [np.unravel_index(count.argmax(), count.shape) for count in counts]
-    middles = [low + (np.array([x, y]) + 0.5) / bins * (high - low) for y, x in fullest]
+    middles = [low + 2.0 * ((np.array([x, y]) + 0.5) / bins * half) for y, x in fullest]
     return {int(style): (float(x), float(y)) for style, (x, y) in zip(styles, middles, strict=True)}
-
-
-def _rgb(colour: str) -> tuple[float, ...]:
-    """A colour's red, green and blue, from 0 to 1."""
-    return tuple(int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
 
 
 def draw_map(

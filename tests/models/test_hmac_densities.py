@@ -186,3 +186,12 @@ def test_of_no_new_points_there_are_no_labels(density: str, backend: Backend) ->
     X = blobs(600, 2, 5, 1)
     result = fit(X, density=density, **FEW_LEVELS)
     assert predict_hmac(result, HeldRows(X, None), X[:0], 1, backend).tolist() == []
+
+
+def test_a_new_point_very_far_away_changes_nothing_for_the_others(backend: Backend) -> None:
+    source, new = HeldRows(blobs(1_500, 3, 5)), np.random.default_rng(2).uniform(-8, 8, (200, 3))
+    far = np.concatenate([[[-3e12, 0.0, 0.0]], new])
+    for density in ("exact", "tree"):
+        result = fit(source.X, density=density, bandwidths=(0.7,))
+        alone = predict_hmac(result, source, new, 0, backend)
+        assert (predict_hmac(result, source, far, 0, backend)[1:] == alone).all()

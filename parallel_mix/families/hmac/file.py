@@ -31,7 +31,7 @@ LAYOUT = (
     ("/hmac/levels/000/parent (m)", "the cluster of the next level; -1 at the last level and with `--flat`"),
     ("/hmac/levels/000/iterations (m)", "the steps of the longest ascent that ended there"),
     ("/hmac/levels/000/boundary (b)", "rows whose ascent was seen within 0.01 bandwidths of a saddle: they lie near a "
-     "watershed, and what they are decided to belong to there the nested levels above keep"),
+     "watershed. Nested levels above keep to what was decided for them here, and do not list them again"),
     ("/hmac/levels/000@bandwidth, @clusters, @capped, @unchanged", "the bandwidth, the number of clusters, ascents "
      "that hit the limit of 100,000 steps, and whether the clustering is that of the level before"),
 )  # fmt: skip

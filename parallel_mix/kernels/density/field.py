@@ -74,10 +74,9 @@ def nodes_over(extent: Array) -> Array:
 
 def fast_length(least: float) -> int:
     """The smallest even number of nodes from `least` on whose transform is fast: no prime above 5 divides it."""
-    half, odd = max(int(np.ceil(least / 2.0)), 1), [1]
-    for prime in (3, 5):
-        odd = [length * prime**k for length in odd for k in range(half.bit_length()) if length * prime**k < 2 * half]
-    return 2 * min(length << (-(-half // length) - 1).bit_length() for length in odd)
+    from scipy.fft import next_fast_len
+
+    return 2 * int(next_fast_len(max(int(np.ceil(least / 2.0)), 1), real=True))
 
 
 def waves_of(length: float, nodes: int) -> int:

@@ -65,7 +65,7 @@ def ascend_on_tree(starts: Array, log_density: Array, leaves: Leaves) -> Ascents
     unknown = np.flatnonzero(~np.isfinite(log_density))
     find_densities(leaves, ascents.points, unknown, ascents.log_density)
     few = slice(n if n <= FEW else 0)
-    whole = all_near(leaves.rows[few] / leaves.sigma, leaves.log_weights[few], starts[0])
+    whole = all_near(leaves.rows[few] / leaves.sigma, leaves.log_weights[few], leaves.rows[n // 2] / leaves.sigma)
     modes, room = no_modes(m, d), Rooms(room_for_sums(leaves, TOGETHER), whole, room_for(n, d), room_for(n, d))
     first, doubtful = np.arange(m) % FIRST_IN == 0, np.zeros(m, dtype=bool)
     for some in (np.flatnonzero(first), np.flatnonzero(~first)):
