@@ -138,7 +138,7 @@ FAMILIES: dict[str, Family] = {
             estimators={"HMAC": "parallel_mix.models.hmac.estimator"},
             levels=True,
             example="hmac {rows} -o {output} --labels kind --levels 5",
-            longer="--levels 60 --flat",
+            longer="--levels 40 --flat",
             prediction="predict {result} {rows} -o {output} --labels kind",
         ),
         Family(
@@ -164,7 +164,7 @@ FAMILIES: dict[str, Family] = {
                 ("GeneralizedKMeans", "VertexSubstitution", "WardDistance"), "parallel_mix.models.clusters.estimators"
             ),
             example="cluster {distances} -o {output} --clusters 2,4",
-            longer="--restarts 20000",
+            longer="--restarts 10000",
         ),
         Family(
             "hlm",
@@ -176,7 +176,7 @@ FAMILIES: dict[str, Family] = {
             estimators=dict.fromkeys(("HLMClassifier", "KernelHLMClassifier"), "parallel_mix.models.hlm.estimators"),
             classifiers="parallel_mix.models.hlm.methods",
             example="hlm fit {distances} -o {output} --labels y --select 1..3 --folds 4",
-            longer="--restarts 200000",
+            longer="--restarts 100000",
             prediction="predict {result} {distances} -o {output} --labels y",
         ),
         Family(
@@ -201,7 +201,7 @@ FAMILIES: dict[str, Family] = {
             },
             classifiers="parallel_mix.models.similarity.methods",
             example="crossval {distances} -o {output} --labels y --classifiers knn,hlm-kernel --partitions 3 --folds 3",
-            longer="--partitions 400",
+            longer="--partitions 200",
         ),
     )
 }

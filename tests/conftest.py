@@ -17,7 +17,7 @@ import pytest
 
 from parallel_mix.kernels.metrics.signatures import Signatures
 from parallel_mix.store.checksums import Checksums
-from tests.processes import dask_address, run_forked
+from tests.processes import dask_address, run_forked, start_dask
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +54,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return str(file) if place_in_order(file) < len(FIRST) else nodeid
 
     return ByRoom(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Start the one Dask cluster that serves all processes of the tests."""
+    start_dask()
 
 
 BUDGET = 25.0

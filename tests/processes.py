@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -41,9 +42,18 @@ import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
-        print(cluster.scheduler_address, flush=True)
+        print(cluster.scheduler_address, file=open(sys.argv[1], "w"))
         sys.stdin.read()
 """
+ADDRESS = "PARALLEL_MIX_TESTS_DASK"
+"""The environment variable that names the file with the address of the Dask cluster of this run of the tests."""
+IDLE = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "10s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
+}
+"""Without these a cluster that has nothing to do takes a twelfth of a processor: for profiles, and to watch itself."""
 
 
 def _run_here(words: Sequence[str], folder: str, environment: Mapping[str, str], out: str, err: str) -> None:
@@ -94,13 +104,25 @@ def run_forked(
         return subprocess.CompletedProcess(list(words), process.exitcode, said, warned)
 
 
+def start_dask() -> None:
+    """Start the one Dask cluster of this run of the tests: two workers of one thread, until this process ends."""
+    folder = tempfile.TemporaryDirectory()
+    os.environ[ADDRESS] = str(Path(folder.name) / "address")
+    cluster = subprocess.Popen(
+        [sys.executable, "-c", CLUSTER, os.environ[ADDRESS]], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={**os.environ, **IDLE, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    )  # fmt: skip
+    atexit.register(folder.cleanup)
+    atexit.register(cluster.communicate, timeout=30)
+
+
 @cache
 def dask_address() -> str:
-    """The address of the one Dask cluster of this run of the tests: two workers of one thread."""
-    cluster = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
-    )  # fmt: skip
-    assert cluster.stdout is not None
-    atexit.register(cluster.communicate, timeout=30)
-    return cluster.stdout.readline().strip()
+    """The address of the one Dask cluster of this run of the tests, which is started where it has not been yet."""
+    if ADDRESS not in os.environ:
+        start_dask()
+    file, patience = Path(os.environ[ADDRESS]), time.monotonic() + 60.0
+    while not (file.exists() and file.read_text().endswith("\n")):
+        assert time.monotonic() < patience, "The Dask cluster of the tests did not start within a minute."
+        time.sleep(0.1)
+    return file.read_text().strip()

@@ -20,6 +20,7 @@ Y = np.array(["red", "green", "blue"])[np.arange(160) % 3]
 X[Y == "red"] += 2.0
 X[Y == "blue", 0] -= 3.0
 SMALL = ["--partitions", "3", "--folds", "3"]
+SMALLER = ["--partitions", "2", "--folds", "2"]
 OWN = """
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -99,7 +100,7 @@ def test_the_same_everywhere(folder: Path, tmp_path: Path, kind: str) -> None:
     name, *words = KINDS[kind]
     for backend in ("serial1", "serial2", "mpi3", "dask2", *(["mpi1"] if kind == "distances" else [])):
         out = tmp_path / f"{backend}.h5"
-        done = parallel_mix("crossval", folder / name, "-o", out, *words, *SMALL, backend=backend)
+        done = parallel_mix("crossval", folder / name, "-o", out, *words, *SMALLER, backend=backend)
         assert done.returncode == 0, done.stderr
         assert_same_result(tmp_path / "serial1.h5", out)
     assert "classifier" in parallel_mix("info", out).stdout

@@ -218,7 +218,7 @@ def test_an_update_stopped_and_gone_on_with(tmp_path: Path) -> None:
     past, new = np.arange(600), np.arange(600, 2000)
     np.savez(tmp_path / "old.npz", distances=cdist(X[past], X[past]), y=y[past])
     np.savez(tmp_path / "more.npz", distances=cdist(X[new], X), y=y[new])
-    words = ["hlm", "fit", tmp_path / "old.npz", "-o", tmp_path / "model.h5", "--keep", "--restarts", "3000"]
+    words = ["hlm", "fit", tmp_path / "old.npz", "-o", tmp_path / "model.h5", "--keep", "--restarts", "1000"]
     assert parallel_mix(*words).returncode == 0
     words = ["hlm", "update", tmp_path / "model.h5", tmp_path / "more.npz", "--scheme", "2", "--components", "30"]
     assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0

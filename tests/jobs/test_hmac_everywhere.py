@@ -66,7 +66,7 @@ HOW = {
 def wholes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Results of some seconds; their tables lie beside them."""
     folder = tmp_path_factory.mktemp("long")
-    np.save(folder / "rows.npy", blobs(5000, 6, 9))
+    np.save(folder / "rows.npy", blobs(3500, 6, 9))
     np.save(folder / "plane.npy", blobs(30_000, 2, 9))
     results = {how: folder / f"{how}.h5" for how in HOW}
     for how, out in results.items():

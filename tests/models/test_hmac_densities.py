@@ -149,6 +149,19 @@ def test_where_numbers_have_too_few_digits_it_is_a_sentence(density: str) -> Non
     assert (one.levels[0].labels == other.levels[0].labels).all()
 
 
+@pytest.mark.parametrize("density", ["exact", "tree"])
+def test_a_row_far_out_hides_none_of_those_that_share_its_leaf(density: str) -> None:
+    """Of so wide a leaf sums in single precision tell nothing, nor that they do not."""
+    r = np.random.default_rng(0)
+    X = np.concatenate([r.normal(size=(150, 2)) + centre for centre in (0.0, 3.0, 6.0)])
+    without = fit(X, density=density, bandwidths=(0.5, 1.0))
+    for far in (1e9, 4.9e9):
+        result = fit(np.concatenate([X, [[far, 0.0]]]), density=density, bandwidths=(0.5, 1.0))
+        for one, other in zip(without.levels, result.levels, strict=True):
+            assert len(other.sizes) == len(one.sizes) + 1
+            assert adjusted_rand_score(one.labels, other.labels[:-1]) == 1.0
+
+
 @pytest.mark.parametrize("density", DENSITIES)
 def test_the_densities_at_the_modes_are_those_of_the_definition(density: str) -> None:
     X = blobs(400, 2, 4, 8)

@@ -323,6 +323,6 @@ def test_what_is_no_file_of_ours_ends_with_its_signal(tmp_path: Path) -> None:
 
 def test_a_small_part_of_the_fuzz() -> None:
     """`benchmarks/fuzz.py` damages files of all kinds, a thousand for each command."""
-    words = [sys.executable, str(ROOT / "benchmarks" / "fuzz.py"), "info,table,export,predict,resume,status", "10", "7"]
+    words = [sys.executable, str(ROOT / "benchmarks" / "fuzz.py"), "info,table,export,predict,resume,status", "5", "7"]
     done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

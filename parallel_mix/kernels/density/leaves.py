@@ -229,6 +229,8 @@ def sums_from_leaves(leaves: Leaves, points: Array, which: Any, density: Array, 
                 square += away * away
             shift[q] = density[i] - leaves.heaviest + square / 2.0
             error[q] = ROUNDING * (square + leaves.widest[leaf])
+            if error[q] > 1.0:  # what it adds is not told by such exponents at all
+                sums[q, d + 2] += np.exp(room.could[q, s] - (density[i] - leaves.heaviest))
             room.pairs[q] += LEAF
         wanting[wanted : wanted + 3] = most  # nobody
         for k in range(0, wanted, 4):

@@ -12,8 +12,7 @@ from parallel_mix.errors import InputError
 from parallel_mix.extras import install_line, need
 from parallel_mix.kernels.density import modal_em
 from parallel_mix.kernels.density.field import NODES_A_BANDWIDTH, nodes_over
-from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.models.core.sources import RowSource, blocks_of_rows
+from parallel_mix.models.core.sources import RowSource
 from parallel_mix.models.hmac import field_climbing, tree_climbing
 from parallel_mix.models.hmac.climb_map import Density
 from parallel_mix.models.hmac.field_climbing import FieldDensity
@@ -36,20 +35,21 @@ def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[Hm
     if density == "auto":
         n = source.shape[0]
         density = "exact" if settings.approach == 1 or n < ROWS_FOR_LEAVES else "tree"
-        if density == "tree" and n >= ROWS_FOR_A_FIELD and not why_no_field(source, frame, smallest):
+        if density == "tree" and n >= ROWS_FOR_A_FIELD and not why_no_field(frame, smallest):
             density = "field" if find_spec("finufft") else "tree"
             if density == "tree":
                 remark = f"This takes longer than with finufft, which is not installed: {install_line('field')}."
     elif density == "field":
-        if why := why_no_field(source, frame, smallest):
+        if why := why_no_field(frame, smallest):
             raise InputError(f"{why}. Leave out --density field.")
         need("field", "--density field")
     return replace(settings, density=density), remark
 
 
-def refuse_rows_far_out(source: RowSource, frame: Frame, smallest: float) -> None:
+def refuse_rows_far_out(frame: Frame, smallest: float) -> None:
     """Refuse data that reach too far to either side of their middle, in bandwidths."""
-    reach = reach_of(source, frame, smallest)
+    with np.errstate(over="ignore"):
+        reach = np.maximum(-frame.low, frame.high) / smallest
     column = int(reach.argmax())
     if not reach[column] <= MOST_BANDWIDTHS:
         raise InputError(
@@ -59,23 +59,17 @@ def refuse_rows_far_out(source: RowSource, frame: Frame, smallest: float) -> Non
         )
 
 
-def why_no_field(source: RowSource, frame: Frame, smallest: float) -> str:
+def why_no_field(frame: Frame, smallest: float) -> str:
     """Why the density cannot come from a field; "" where it can."""
-    d = source.shape[1]
+    d = len(frame.low)
     if d not in NODES_A_BANDWIDTH:
         return f"A field is for one to three columns, not {d}"
-    if not nodes_over(2.0 * reach_of(source, frame, smallest)).prod() <= MOST_NODES:
+    with np.errstate(over="ignore"):
+        nodes = nodes_over((frame.high - frame.low) / smallest)
+    if not nodes.prod() <= MOST_NODES:
         size = f"more than {MOST_NODES:,} nodes: the bandwidth is small, or some rows lie far out"
         return f"At bandwidth {smallest:g} a field would have {size}"
     return ""
-
-
-def reach_of(source: RowSource, frame: Frame, unit: float = 1.0) -> Array:
-    """How far the rows reach to either side of their middle, column by column, in units of the analysis."""
-    blocks = [np.abs(frame.inward(rows)).max(axis=0) for rows in blocks_of_rows(source)]
-    with np.errstate(over="ignore"):
-        reach: Array = np.max(blocks, axis=0) / unit
-    return reach
 
 
 def density_of(kind: str, backend: Backend, source: RowSource, frame: Frame, smallest: float) -> Density | None:
@@ -84,7 +78,8 @@ def density_of(kind: str, backend: Backend, source: RowSource, frame: Frame, sma
         return TreeDensity(smallest)
     if kind == "field":
         need("field", "A density from a field")
-        return FieldDensity.of(backend, source.shape[0], 2.0 * reach_of(source, frame), smallest)
+        frame = frame if frame.low.size else frame.over(source)
+        return FieldDensity.of(backend, source.shape[0], frame.high - frame.low, smallest)
     return None
 
 

@@ -46,7 +46,7 @@ def fit_hmac(
     """Cluster the rows of `source` at every bandwidth; `frame` is theirs, where it has been measured already."""
     frame = frame or measure_frame(source, settings.standardize)
     settings, _ = decided(source, settings, frame)
-    refuse_rows_far_out(source, frame, float(settings.ladder(frame.spread)[0]))
+    refuse_rows_far_out(frame, float(settings.ladder(frame.spread)[0]))
     return _Fit(source, settings, backend, run or QuietRun(), frame).result()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ class Frame:
     centre: Array
     scale: Array
     spread: float  # the largest standard deviation of a column (n - 1) in these coordinates
+    low: Array = field(default_factory=lambda: np.zeros(0))  # (d) of the rows, in these coordinates
+    high: Array = field(default_factory=lambda: np.zeros(0))  # (both of no length in the frame of a result)
 
     def inward(self, X: Array) -> Array:
         """Convert points from the coordinates of the data to those of the analysis."""
@@ -31,6 +33,12 @@ class Frame:
         """Convert points from the coordinates of the analysis to those of the data."""
         result: Array = Z * self.scale + self.centre
         return result
+
+    def over(self, source: RowSource) -> Frame:
+        """The frame with the range of these rows."""
+        ranges = [(X.min(axis=0), X.max(axis=0)) for X in map(self.inward, blocks_of_rows(source))]
+        low, high = np.min([low for low, _ in ranges], axis=0), np.max([high for _, high in ranges], axis=0)
+        return replace(self, low=low, high=high)
 
 
 def measure_frame(source: RowSource, standardize: bool) -> Frame:
@@ -64,9 +72,9 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
         second += weight[start : start + len(X)] @ ((X - centre) / reach - first) ** 2
     deviation = reach * np.sqrt(second * correction)
     deviation[high == low] = 0.0
-    if standardize:
-        return Frame(centre, np.where(deviation > 0.0, deviation, 1.0), 1.0)
-    return Frame(centre, np.ones(d), float(deviation.max()))
+    scale = np.where(deviation > 0.0, deviation, 1.0) if standardize else np.ones(d)
+    spread = 1.0 if standardize else float(deviation.max())
+    return Frame(centre, scale, spread, (low - centre) / scale, (high - centre) / scale)
 
 
 @dataclass(frozen=True)
