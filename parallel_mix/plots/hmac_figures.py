@@ -30,7 +30,7 @@ def draw_tree(result: HmacResult, styles: Styles) -> Any:
     places = _places(result)
     sigma = result.bandwidths
     top = sigma[-1] * (sigma[-1] / sigma[-2] if len(sigma) > 1 else 1.2) ** 0.5
-    n = len(result.levels[0].labels)
+    n = result.levels[0].rows
     segments, colours, widths = [], [], []
     for number, level in enumerate(result.levels):
         upper = sigma[number + 1] if number + 1 < len(sigma) else top
@@ -238,7 +238,7 @@ def _legend(axes: Any, result: HmacResult, styles: Styles, level: int) -> None:
     rest = len(sizes) - len(named)
     if rest:
         handles.append(Line2D([], [], linestyle="", marker=".", color=GREY, label=f"{rest} more"))
-    many = ";\nthe darker, the more" if len(result.levels[level].labels) > MOST_POINTS else ""
+    many = ";\nthe darker, the more" if result.levels[level].rows > MOST_POINTS else ""
     axes.legend(
         handles=handles, title=f"cluster: rows{many}", fontsize=8, title_fontsize=8, loc="center left",
         bbox_to_anchor=(1.0, 0.5), frameon=False,

@@ -46,7 +46,7 @@ def style_clusters(result: HmacResult, least_share: float = 0.01) -> Styles:
 
     Clusters under `least_share` of the rows (or of two rows) at every level stay grey.
     """
-    n = len(result.levels[0].labels)
+    n = result.levels[0].rows
     least = max(3, int(np.ceil(least_share * n)))
     numbers: list[np.ndarray] = [np.full(len(level.sizes), -1) for level in result.levels]
     following = 0
@@ -67,9 +67,10 @@ def style_clusters(result: HmacResult, least_share: float = 0.01) -> Styles:
 
 def largest_part(result: HmacResult, level: int, least: int) -> np.ndarray:
     """The cluster of the next level that most rows of each cluster of this one are in, where it has `least` rows."""
-    chosen, labels = result.levels[level], result.levels[level].labels
+    chosen = result.levels[level]
     if result.settings.nested:
         return chosen.parent
+    labels = chosen.labels
     large = int((chosen.sizes >= least).sum())
     here = labels < large
     next_one = result.levels[level + 1]

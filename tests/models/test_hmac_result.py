@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -11,11 +14,13 @@ from parallel_mix import HMAC
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
+from parallel_mix.families.hmac import file
 from parallel_mix.models.core.sources import HeldRows
 from parallel_mix.models.hmac.levels import fit_hmac
-from parallel_mix.models.hmac.mode_tree import most_persistent, plateaus
+from parallel_mix.models.hmac.mode_tree import distinct_rows, most_persistent, plateaus
 from parallel_mix.models.hmac.prediction import predict_hmac
 from parallel_mix.models.hmac.result import HmacSettings
+from parallel_mix.store.results import write_tree
 from tests.conftest import blobs
 
 X = blobs(500, 3, 5, 2)
@@ -129,7 +134,7 @@ def test_a_level_that_is_not_there(fitted: HMAC) -> None:
 
 def test_the_default_level_is_the_last_of_the_longest_plateau() -> None:
     labels = np.array([[0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1], [0] * 6])
-    ranges = plateaus(labels, np.arange(6))
+    ranges = plateaus([int((np.bincount(row) > 1).sum()) for row in labels])
     assert ranges == [(0, 0, 0), (1, 2, 3), (3, 3, 2), (4, 4, 1)]
     assert most_persistent(ranges, np.array([1.0, 2.0, 4.0, 8.0, 16.0])) == 2
     assert most_persistent([(0, 1, 1)], np.array([1.0, 2.0])) == 1
@@ -210,3 +215,32 @@ def test_modes_of_levels_are_in_the_units_of_the_data(standardize: bool) -> None
         gaps = (X - level.modes[0]) / sigma
         density = np.exp(-(gaps**2).sum(axis=1) / 2).mean() / (2 * np.pi * sigma.prod())
         assert np.exp(level.log_density[0]) == pytest.approx(density, rel=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clusters_of_several_rows_are_those_of_more_than_one_distinct_row(weighted: bool) -> None:
+    r = np.random.default_rng(1)
+    rows = r.integers(0, 3, (200, 2)).astype(float)
+    rows[rows == 0] *= r.choice([-1.0, 1.0], (rows == 0).sum())  # a zero is a zero
+    w = r.integers(0, 2, 200).astype(float) if weighted else None
+    labels = [r.integers(0, k, 200).astype(np.int32) for k in (1, 40, 90)]
+    counts = distinct_rows(HeldRows(rows, w), labels)
+    heavy = np.ones(200, bool) if w is None else w > 0
+    for some, count in zip(labels, counts, strict=True):
+        distinct = [len({tuple(row + 0.0) for row in rows[heavy & (some == k)]}) for k in range(some.max() + 1)]
+        assert list(count) == [min(number, 2) for number in distinct]
+
+
+def test_of_many_labels_a_file_keeps_those_of_the_lowest_level(
+    fitted: HMAC, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "MOST_LABELS", 0)
+    write_tree(tmp_path / "run.h5", "hmac", file.tree_of(fitted.result_))
+    with h5py.File(tmp_path / "run.h5") as written:
+        assert written["hmac/labels"].shape == (500,)
+    result = file.read_clustering(tmp_path / "run.h5")
+    np.testing.assert_array_equal(result.labels, fitted.result_.labels)
+    assert result.summary() == fitted.result_.summary()
+    monkeypatch.undo()
+    write_tree(tmp_path / "all.h5", "hmac", file.tree_of(result))
+    np.testing.assert_array_equal(file.read_clustering(tmp_path / "all.h5").labels, result.labels)

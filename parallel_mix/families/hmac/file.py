@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ LAYOUT = (
     ("/hmac/bandwidths (L)", "the bandwidths, in data units (of standardized data with `--standardize`)"),
     ("/hmac/centre, scale (d)", "the coordinates of the analysis are (x - centre) / scale"),
     ("/hmac/labels (L, n) int32", "the cluster of each row at each level; 0 is the largest (by weight, where rows "
-     "have one)"),
+     "have one). Of nested levels with more than 50,000,000 labels together only `(n)`, those of level 0: the `parent` "
+     "of each cluster leads to the levels above"),
     ("/hmac/plateaus (p, 3)", "stable ranges: first level, last level, clusters of more than one row"),
     ("/hmac/levels/000/modes (m, d)", "modes in data units, by falling size (weight, where rows have one), then "
      "falling density (nine digits of its log), then lowest row"),
@@ -37,8 +39,14 @@ LAYOUT = (
 )  # fmt: skip
 
 
+MOST_LABELS = 50_000_000
+"""Of nested levels with more labels together, those of the lowest level are kept."""
+
+
 def tree_of(result: HmacResult) -> Tree:
     """The groups of a result."""
+    lowest = result.levels[0].first_labels
+    only_lowest = result.settings.nested and len(result.levels) * len(lowest) > MOST_LABELS
     tree: Tree = {
         "@settings": json.dumps(asdict(result.settings)),
         "@spread": result.frame.spread,
@@ -46,7 +54,7 @@ def tree_of(result: HmacResult) -> Tree:
         "centre": result.frame.centre,
         "scale": result.frame.scale,
         "bandwidths": result.bandwidths,
-        "labels": result.labels,
+        "labels": lowest if only_lowest else result.labels,
         "plateaus": np.array(result.plateaus, dtype=np.int32).reshape(-1, 3),
     }
     levels = {f"{number:03d}": tree_of_level(level, result.frame) for number, level in enumerate(result.levels)}
@@ -77,7 +85,7 @@ def read_clustering(path: Path) -> HmacResult:
     """The result in a file."""
     try:
         return result_of(read_result(path, "hmac"))
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, IndexError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"The result is damaged ({error}): make it again.") from error
@@ -90,15 +98,37 @@ def result_of(tree: Tree) -> HmacResult:
     settings["range"] = tuple(settings["range"])
     settings["bandwidths"] = tuple(settings["bandwidths"]) if settings["bandwidths"] else None
     frame = Frame(tree["centre"], tree["scale"], float(tree["@spread"]))
-    levels = [level_of(tree["levels"][f"{number:03d}"], labels, frame) for number, labels in enumerate(tree["labels"])]
+    groups = [tree["levels"][f"{number:03d}"] for number in range(len(tree["bandwidths"]))]
+    levels = [
+        level_of(group, *labels, frame)
+        for group, labels in zip(groups, _labels_of(tree["labels"], groups), strict=True)
+    ]
     ranges = [(int(a), int(b), int(c)) for a, b, c in tree["plateaus"]]
     default = int(tree["@default_level"])
     return HmacResult(HmacSettings(**settings), frame, tree["bandwidths"], levels, ranges, default)
 
 
-def level_of(tree: dict[str, Any], labels: np.ndarray, frame: Frame) -> Level:
+def _labels_of(labels: np.ndarray, groups: list[Tree]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The labels that rows climbed to for each level, and the cluster that each of these is joined to there."""
+    joins = np.zeros(0, dtype=np.int32)
+    if labels.ndim == 2:
+        yield from ((some, joins) for some in labels)
+        return
+    for number in range(len(groups)):
+        yield labels, joins
+        parent = groups[number]["parent"]
+        joins = parent[joins] if number else parent
+
+
+def level_of(tree: dict[str, Any], first_labels: np.ndarray, joins: np.ndarray, frame: Frame) -> Level:
     """One level from its group."""
     kept = ("modes", "log_density", "sizes", "iterations", "boundary", "parent")
-    attributes = float(tree["@bandwidth"]), int(tree["@capped"]), bool(tree["@unchanged"])
-    named = dict(zip(("bandwidth", "capped", "unchanged"), attributes, strict=True))
-    return Level.inward(frame, labels=labels, **named, **{name: tree[name] for name in kept})
+    return Level.inward(
+        frame,
+        bandwidth=float(tree["@bandwidth"]),
+        first_labels=first_labels,
+        joins=joins,
+        capped=int(tree["@capped"]),
+        unchanged=bool(tree["@unchanged"]),
+        **{name: tree[name] for name in kept},
+    )

@@ -67,24 +67,3 @@ def sorted_by_count(keys: Any, count: int) -> Any:
         order[starts[keys[i]]] = i
         starts[keys[i]] += 1
     return order
-
-
-@compiled
-def first_of_equal(rows: Any) -> Any:
-    """Which rows of whole numbers are the first of those that are equal to them."""
-    size = 4
-    while size < 2 * len(rows):
-        size *= 2
-    table, first = np.full(size, -1, np.int64), np.zeros(len(rows), np.bool_)
-    for i in range(len(rows)):
-        key = np.uint64(0)
-        for value in rows[i]:
-            key = (key ^ np.uint64(value)) * HASH
-            key ^= key >> np.uint64(32)
-        place = int(key >> np.uint64(1)) & (size - 1)
-        while table[place] >= 0 and not (rows[table[place]] == rows[i]).all():
-            place = (place + 1) & (size - 1)
-        if table[place] < 0:
-            table[place] = i
-            first[i] = True
-    return first

@@ -12,7 +12,6 @@ import numpy as np
 from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density.ascents import Ascents, hit_the_limit
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.kernels.density.locality import first_of_equal
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import merge_ends
 from parallel_mix.kernels.density.tree_climb import TOGETHER
@@ -24,13 +23,7 @@ from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by
 from parallel_mix.models.hmac.density_choice import decided, density_of, refuse_rows_far_out
 from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
 from parallel_mix.models.hmac.forecast import STEPS, STEPS_ON_LEAVES, Forecast, expected_work
-from parallel_mix.models.hmac.mode_tree import (
-    DIGITS,
-    Level,
-    canonical_order,
-    most_persistent,
-    plateaus,
-)
+from parallel_mix.models.hmac.mode_tree import DIGITS, Level, Members, distinct_rows, most_persistent, plateaus
 from parallel_mix.models.hmac.points import Frame, PointsRecipe, measure_frame
 from parallel_mix.models.hmac.result import HmacResult, HmacSettings
 from parallel_mix.progress import plural
@@ -63,6 +56,7 @@ class _Fit:
         self.frame = frame
         self.bandwidths = settings.ladder(self.frame.spread)
         self.levels: list[Level] = []
+        self.members: Members | None = None  # of the clusters that rows climbed to last
         self.ascents: Ascents | None = None
         self.streams: Streams | None = None
         self.works: list[float] = []  # of the finished levels
@@ -85,8 +79,7 @@ class _Fit:
                 self._climb_level()
         finally:
             self.run.offer(self._state)
-        labels = np.stack([level.labels for level in self.levels])
-        ranges = plateaus(labels, self._distinct_rows())
+        ranges = plateaus(self._clusters_of_several())
         default = most_persistent(ranges, self.bandwidths)
         return HmacResult(self.settings, self.frame, self.bandwidths, self.levels, ranges, default)
 
@@ -164,42 +157,53 @@ class _Fit:
     ) -> None:
         """Make a level of the ends of its ascents, and for each ascent its `end` and whether it is `unsure`."""
         k, member = merge_ends(ends)
-        nested = self._goes_on
-        labels = member[end][self.levels[-1].labels] if nested else member[end]
+        below = self.levels[-1] if self._goes_on else None
+        end_of = member[end]  # of each ascent
+        labels = end_of if below is None else self._joined_through(below, end_of)
+        if below is None or self.members is None:
+            self.members = Members.of(labels if below is None else below.first_labels, self.weight)
+        members = self.members if below is None else self.members.joined(labels)
         best = _highest_ends(member, log_density)
         digits = DIGITS if self.density is None else self.density.digits
-        sizes, order = canonical_order(labels, self.weight, log_density[best], digits)
+        order = members.order(log_density[best], digits)
         rank = np.empty(k, dtype=np.int32)
         rank[order] = np.arange(k)
         longest = np.zeros(k, dtype=np.int32)
         np.maximum.at(longest, member, iterations)
+        if below is None:
+            self.members = Members(members.sizes[order], members.mass[order], members.first[order])
         level = Level(
             bandwidth=sigma,
             modes=ends[best[order]] * sigma,
             log_density=log_density[best[order]],
-            labels=rank[labels],
-            sizes=sizes[order].astype(np.int64),
+            first_labels=rank[labels] if below is None else below.first_labels,
+            joins=np.zeros(0, dtype=np.int32) if below is None else rank[labels],
+            sizes=members.sizes[order].astype(np.int64),
             iterations=longest[order],
             capped=int(hit_the_limit(iterations).sum()),
-            boundary=np.flatnonzero(unsure[self.levels[-1].labels] if nested else unsure),
+            boundary=np.flatnonzero(unsure if below is None or not unsure.any() else unsure[below.labels]),
             parent=np.full(k, -1, dtype=np.int32),
         )
-        if nested:
-            self.levels[-1].parent = rank[member[end]]
+        if below is not None:
+            below.parent = rank[end_of]
         if self.levels:
-            level.unchanged = bool(np.array_equal(level.labels, self.levels[-1].labels))
+            level.unchanged = _as_before(self.levels[-1], level)
         self.levels.append(level)
         self.works.append(work)
         self.ascents = self.streams = self.climbs = self.kept_climbs = None
         self.run.offer(self._state)
 
-    def _distinct_rows(self) -> np.ndarray:
-        """One row (of positive weight) of each set of equal rows."""
-        X = np.concatenate(list(blocks_of_rows(self.source)))
-        keep = np.arange(self.n) if self.weight is None else np.flatnonzero(self.weight > 0)
-        bits = np.ascontiguousarray(X[keep] + 0.0, dtype=np.float64).view(np.int64)  # no zero is negative
-        distinct: np.ndarray = keep[first_of_equal(bits)]
-        return distinct
+    def _joined_through(self, below: Level, end_of: np.ndarray) -> np.ndarray:
+        """The end of each cluster of the lowest level, from the end of each of the level below."""
+        return end_of[below.joins] if below.joins.size else end_of
+
+    def _clusters_of_several(self) -> list[int]:
+        """The number of clusters of more than one distinct row at each level."""
+        climbed = [level for level in self.levels if not level.joins.size]
+        counts = distinct_rows(self.source, [level.first_labels for level in climbed])
+        if self.settings.nested:
+            counts += [np.bincount(level.joins, weights=counts[0]) for level in self.levels[1:]]
+        return [int((count > 1).sum()) for count in counts]
 
     # progress and checkpoint
 
@@ -253,7 +257,10 @@ class _Fit:
     def _state(self) -> State:
         state: State = {"done": self._done(), "levels": len(self.levels), "works": np.array(self.works)}
         for number, level in enumerate(self.levels):
-            state |= {f"level{number}/{field.name}": getattr(level, field.name) for field in fields(level)}
+            kept = {f"level{number}/{field.name}": getattr(level, field.name) for field in fields(level)}
+            if level.joins.size:
+                del kept[f"level{number}/first_labels"]  # those of the lowest level
+            state |= kept
         if self.ascents is not None:
             state |= self.ascents.state()
         if self.streams is not None:
@@ -267,7 +274,9 @@ class _Fit:
         if state is None:
             return
         for number in range(int(state["levels"])):
-            kept = {field.name: state[f"level{number}/{field.name}"] for field in fields(Level)}
+            names = [field.name for field in fields(Level) if f"level{number}/{field.name}" in state]
+            kept = {name: state[f"level{number}/{name}"] for name in names}
+            kept.setdefault("first_labels", state["level0/first_labels"])
             scalars = {"bandwidth": float(kept["bandwidth"]), "capped": int(kept["capped"])}
             self.levels.append(Level(**{**kept, **scalars, "unchanged": bool(kept["unchanged"])}))
         self.works = state["works"].tolist()
@@ -275,6 +284,13 @@ class _Fit:
             self.ascents = Ascents.from_state(state)
         self.streams = Streams.from_state(state)
         self.kept_climbs = state if "tasks" in state else None
+
+
+def _as_before(below: Level, level: Level) -> bool:
+    """Whether the clustering of a level is that of the one below."""
+    if not level.joins.size:
+        return bool(np.array_equal(level.first_labels, below.first_labels))
+    return bool(np.array_equal(level.joins, below.joins if below.joins.size else np.arange(len(below.sizes))))
 
 
 def _highest_ends(member: np.ndarray, log_density: Array) -> np.ndarray:

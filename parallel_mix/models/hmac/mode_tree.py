@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from parallel_mix.kernels.density.kernel_sums import Array
+from parallel_mix.models.core.sources import ROWS_A_BLOCK, RowSource, blocks_of_rows
 from parallel_mix.models.hmac.points import Frame
 
 DIGITS, FEWER_DIGITS = 9, 5
@@ -21,13 +23,26 @@ class Level:
     bandwidth: float
     modes: Array  # (m, d) in the coordinates of the analysis, or (`outward`) of the data
     log_density: Array  # (m) at the modes: log of the weighted sum of kernels, or (`outward`) of the density
-    labels: np.ndarray  # (n) int32
+    first_labels: (
+        np.ndarray
+    )  # (n) int32: the cluster of each row at the level that rows climbed at: the lowest nested one
+    joins: np.ndarray  # int32: the cluster here of each cluster there; of no length where that level is this one
     sizes: np.ndarray  # (m) rows
     iterations: np.ndarray  # (m) the longest ascent that ended there
     capped: int  # ascents ended by the iteration limit
     boundary: np.ndarray  # rows whose ascent came close to a saddle, so that they lie near a watershed
     parent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     unchanged: bool = False
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The cluster of each row, (n) int32."""
+        return self.joins[self.first_labels] if self.joins.size else self.first_labels
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.first_labels)
 
     def outward(self, frame: Frame) -> Level:
         """The level in the coordinates of the data: its modes, and log densities that belong to them."""
@@ -46,27 +61,61 @@ class Level:
         return float(0.5 * d * (np.log(2 * np.pi) + 2 * np.log(self.bandwidth)) + np.log(frame.scale).sum())
 
 
-def canonical_order(
-    labels: np.ndarray, weight: Array | None, log_density: Array, digits: int = DIGITS
-) -> tuple[np.ndarray, np.ndarray]:
-    """How many rows each mode has, and the order of the modes: by falling size (weight), falling density, lowest row.
+class Members(NamedTuple):
+    """The rows of each cluster, in numbers."""
 
-    Densities that differ by a rounding are equal: they may come out otherwise by the other approach.
-    """
-    k = len(log_density)
-    sizes = np.bincount(labels, minlength=k)
-    mass = sizes if weight is None else np.bincount(labels, weights=weight, minlength=k)
-    first = np.full(k, len(labels))
-    np.minimum.at(first, labels, np.arange(len(labels)))
-    return sizes, np.lexsort((first, -np.round(log_density, digits), -mass))
+    sizes: np.ndarray  # (k) int64: how many
+    mass: np.ndarray  # (k) float64: their weight
+    first: np.ndarray  # (k) int64: the number of the first one
+
+    @classmethod
+    def of(cls, labels: np.ndarray, weight: Array | None) -> Members:
+        """The members of clusters with these labels, of which each has some."""
+        sizes = np.bincount(labels)
+        mass = sizes.astype(np.float64) if weight is None else np.bincount(labels, weights=weight)
+        first = np.full(len(sizes), len(labels))
+        np.minimum.at(first, labels, np.arange(len(labels)))
+        return cls(sizes, mass, first)
+
+    def joined(self, joins: np.ndarray) -> Members:
+        """The members of the clusters that these are joined to."""
+        sizes = np.bincount(joins, weights=self.sizes).astype(np.int64)
+        first = np.full(len(sizes), np.iinfo(np.int64).max)
+        np.minimum.at(first, joins, self.first)
+        return Members(sizes, np.bincount(joins, weights=self.mass), first)
+
+    def order(self, log_density: Array, digits: int = DIGITS) -> np.ndarray:
+        """The order of the clusters: by falling size (weight), falling density, lowest row.
+
+        Densities that differ by a rounding are equal: they may come out otherwise by the other approach.
+        """
+        return np.lexsort((self.first, -np.round(log_density, digits), -self.mass))
 
 
-def plateaus(labels: np.ndarray, distinct: np.ndarray) -> list[tuple[int, int, int]]:
+def distinct_rows(source: RowSource, labels: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """How many distinct rows of positive weight each cluster has, by each of some labels: 0, 1, or 2 where more."""
+    n, d = source.shape
+    w = source.weights()
+    counts = [np.zeros(some.max() + 1, dtype=np.int64) for some in labels]
+    known = [np.empty((len(count), d)) for count in counts]
+    for start, X in zip(range(0, n, ROWS_A_BLOCK), blocks_of_rows(source), strict=True):
+        there = np.arange(start, start + len(X))
+        if w is not None:
+            X, there = X[w[there] > 0.0], there[w[there] > 0.0]
+        for some, count, row in zip(labels, counts, known, strict=True):
+            here = some[there]
+            clusters, first = np.unique(here, return_index=True)
+            new = count[clusters] == 0
+            row[clusters[new]], count[clusters[new]] = X[first[new]], 1
+            count[here[(row[here] != X).any(axis=1)]] = 2
+    return counts
+
+
+def plateaus(counts: Sequence[int]) -> list[tuple[int, int, int]]:
     """Ranges of levels (first, last, clusters) over which the number of clusters of more than one distinct row stays.
 
-    `distinct` marks one row of each set of equal rows.
+    `counts` are the numbers of such clusters, level by level.
     """
-    counts = [int((np.bincount(row[distinct]) > 1).sum()) for row in labels]
     ranges: list[tuple[int, int, int]] = []
     for level, count in enumerate(counts):
         if ranges and ranges[-1][2] == count:

@@ -127,7 +127,7 @@ class HmacResult:
 
     def summary(self) -> list[str]:
         """Lines for a person: rows and columns, a line for each level, and the level that is shown by default."""
-        n, d = len(self.levels[0].labels), self.levels[0].modes.shape[1]
+        n, d = self.levels[0].rows, self.levels[0].modes.shape[1]
         kind = "nested" if self.settings.nested else "flat"
         levels = plural(len(self.levels), f"{kind} level")
         lines = [
