@@ -165,12 +165,12 @@ class StoredRows:
         with self._dataset(self.dataset) as dataset:
             return np.asarray(dataset[start:stop], dtype=np.float64).reshape(stop - start, self.shape[1])
 
-    def weights(self) -> Array | None:
-        """Weights of all rows, or None where all count alike."""
+    def weights(self, start: int = 0, stop: int | None = None) -> Array | None:
+        """Weights of rows start..stop (of all by default), or None where all count alike."""
         if self.weights_dataset is None:
             return None
         with self._dataset(self.weights_dataset) as dataset:
-            return np.asarray(dataset[()], dtype=np.float64).ravel()
+            return np.asarray(dataset[start : self.shape[0] if stop is None else stop], dtype=np.float64).ravel()
 
     @contextmanager
     def _dataset(self, name: str) -> Iterator[Any]:

@@ -58,6 +58,7 @@ HOW = {
     "approach 2": ("rows.npy", [*LONG, "--approach", "2", "--density", "exact"]),
     "tree": ("rows.npy", [*LONG, "--flat", "--density", "tree"]),
     "field": ("plane.npy", ["--levels", "30", "--flat", "--density", "field", "--checkpoint-every", "0"]),
+    "approach 3": ("plane.npy", ["--levels", "30", "--flat", "--approach", "3", "--checkpoint-every", "0"]),
 }
 """Runs of some seconds."""
 
@@ -89,7 +90,7 @@ def work_kept(checkpoint: Path) -> bool:
     [
         *(("serial1", how) for how in ("approach 1", "tree")),
         *(("mpi2", how) for how in HOW),
-        *(("dask2", how) for how in ("approach 2", "field")),
+        *(("dask2", how) for how in ("approach 2", "approach 3")),
     ],
 )
 def test_killed_and_resumed_it_gives_the_same_bits(

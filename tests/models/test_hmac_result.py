@@ -170,7 +170,7 @@ def test_beyond_all_measure_is_a_sentence(fitted: HMAC) -> None:
 
 
 def test_an_unknown_approach_is_refused() -> None:
-    with pytest.raises(ValueError, match="approaches 1 and 2, not 7"):
+    with pytest.raises(ValueError, match="approaches 1, 2 and 3, not 7"):
         HMAC(approach=7).fit(X)
 
 

@@ -30,7 +30,12 @@ class Options(CommonOptions, TableOptions):
     )
     standardize: bool = option(False, "divide each column by its standard deviation first")
     nested: bool = option(True, "levels are independent of each other", negative="--flat")
-    approach: int = option(2, "1: every step in parallel, 2: every ascent in parallel", read=int, choices=(1, 2))
+    approach: int = option(
+        2,
+        "1: every step in parallel, 2: every ascent in parallel, 3: as 2, but nobody holds all rows (1 to 3 columns)",
+        read=int,
+        choices=(1, 2, 3),
+    )
     density: str = option(
         "auto",
         "exact: sums over all rows; field: fast, for 1 to 3 columns; tree: sums over the rows nearby, for more",

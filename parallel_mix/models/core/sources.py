@@ -5,7 +5,6 @@ The readers of files are in `store`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,8 +26,8 @@ class RowSource(Protocol):
     def rows(self, start: int, stop: int) -> Array:
         """Rows start..stop as float64."""
 
-    def weights(self) -> Array | None:
-        """Weights of all rows, or None where all count alike."""
+    def weights(self, start: int = 0, stop: int | None = None) -> Array | None:
+        """Weights of rows start..stop (of all by default), or None where all count alike."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,14 @@ class HeldRows:
         """Rows start..stop as float64."""
         return np.asarray(self.X[start:stop], dtype=np.float64)
 
-    def weights(self) -> Array | None:
-        """Weights of all rows, or None where all count alike."""
-        return None if self.w is None else np.asarray(self.w, dtype=np.float64)
+    def weights(self, start: int = 0, stop: int | None = None) -> Array | None:
+        """Weights of rows start..stop (of all by default), or None where all count alike."""
+        return None if self.w is None else np.asarray(self.w[start:stop], dtype=np.float64)
 
 
-def blocks_of_rows(source: RowSource) -> Iterator[Array]:
-    """All rows, one block of up to `ROWS_A_BLOCK` after the other, so that they need not fit into memory together."""
-    n = source.shape[0]
-    for start in range(0, n, ROWS_A_BLOCK):
-        yield source.rows(start, min(start + ROWS_A_BLOCK, n))
+def blocks_of(rows: int) -> list[tuple[int, int]]:
+    """Blocks (from, to) of up to `ROWS_A_BLOCK` rows, to read one after the other what need not fit into memory."""
+    return [(a, min(a + ROWS_A_BLOCK, rows)) for a in range(0, rows, ROWS_A_BLOCK)]
 
 
 @dataclass(frozen=True)
@@ -76,9 +73,9 @@ class HeldHere:
         """Rows start..stop as float64."""
         return self.held.rows(start, stop)
 
-    def weights(self) -> Array | None:
-        """Weights of all rows, or None where all count alike."""
-        return self.held.weights()
+    def weights(self, start: int = 0, stop: int | None = None) -> Array | None:
+        """Weights of rows start..stop (of all by default), or None where all count alike."""
+        return self.held.weights(start, stop)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send to another process where the rows are stored, instead of the rows."""

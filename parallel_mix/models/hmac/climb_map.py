@@ -16,6 +16,9 @@ from parallel_mix.models.core.run import HowFar, State
 from parallel_mix.models.core.tasks import Arrays, ResumableMap, parts_of_state
 from parallel_mix.models.hmac.points import Points
 
+ROWS_A_SLICE = 524_288
+"""Rows that a worker reads and climbs from at a time, where none holds all."""
+
 
 @dataclass(frozen=True)
 class Share:
@@ -33,6 +36,10 @@ class Share:
         step = min(max(-(-count // self.blocks), self.fewest), self.most)
         blocks = [(a, min(a + step, count)) for a in range(0, count, step)]
         return [blocks[k] for k in np.random.default_rng(count).permutation(len(blocks))]
+
+    def slices(self, count: int) -> list[tuple[int, int]]:
+        """Cut so many rows into slices that a worker reads one at a time."""
+        return [(a, min(a + ROWS_A_SLICE, count)) for a in range(0, count, ROWS_A_SLICE)]
 
 
 class Density(Protocol):
@@ -73,6 +80,18 @@ def climb_rows(points: Points, block: tuple[int, int], sigma: float, density: De
     """Climb from some rows, in their order."""
     some = density.order_of_rows(points)[slice(*block)]
     return density.climb(points, points.all_rows()[some], points.log_weights[some], sigma)
+
+
+def climb_slice(points: Points, rows: tuple[int, int], sigma: float, density: Density) -> Arrays:
+    """Climb from rows that are read for this: which end each comes to is told in the order of the rows."""
+    X = points.rows_of(*rows)
+    order = density.order(X, density.smallest)
+    ends = density.climb(points, X[order], points.log_weights_of(*rows)[order], sigma)
+    for name in ("member", "unsure"):
+        told = ends[name].copy()
+        told[order] = ends[name]
+        ends[name] = told
+    return ends
 
 
 def climb_starts(points: Points, task: tuple[Array, Array], sigma: float, density: Density) -> Arrays:
@@ -120,6 +139,6 @@ class MapOfClimbs(ResumableMap):
         """The ends of all blocks together, in the order of the blocks."""
         parts = [self.parts[k] for k in range(len(self.tasks))]
         first = np.cumsum([0, *[len(part["points"]) for part in parts]])
-        together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        together["member"] = np.concatenate([part["member"] + a for part, a in zip(parts, first, strict=False)])
-        return together
+        together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "member"}
+        shifted = [part["member"] + np.int32(a) for part, a in zip(parts, first, strict=False)]
+        return together | {"member": np.concatenate(shifted)}

@@ -30,7 +30,7 @@ MOST_NODES = 33_554_432
 
 def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[HmacSettings, str]:
     """The settings, once it is decided where the density comes from, and what the user is to know of that."""
-    density, remark = settings.density, ""
+    density, remark = "field" if settings.approach == 3 else settings.density, ""
     smallest = float(settings.ladder(frame.spread)[0])
     if density == "auto":
         n = source.shape[0]
@@ -41,8 +41,9 @@ def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[Hm
                 remark = f"This takes longer than with finufft, which is not installed: {install_line('field')}."
     elif density == "field":
         if why := why_no_field(frame, smallest):
-            raise InputError(f"{why}. Leave out --density field.")
-        need("field", "--density field")
+            asked = "--approach 3" if settings.approach == 3 else "--density field"
+            raise InputError(f"{why}. Leave out {asked}.")
+        need("field", "A density from a field")
     return replace(settings, density=density), remark
 
 

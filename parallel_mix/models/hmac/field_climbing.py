@@ -83,10 +83,11 @@ class FieldDensity:
     def climb(self, points: Points, starts: Array, log_density: Array, sigma: float) -> Arrays:
         """Climb to the ends: these, and which of them each start comes to."""
         ascents, owner, lost = ascend_on_field(starts / sigma, log_density, self.field(points, sigma))
-        if (low := np.flatnonzero(lost)).size:
+        if (low := np.flatnonzero(lost)).size and points.whole:
             ended = ascend_on_tree(ascents.points[low], log_density[low], leaves_at(points, sigma))
             ended.iterations[:] += ascents.iterations[low]
             ascents.put(low, ended)
+            lost[:] = False
         ends, member = np.unique(owner, return_inverse=True)
         return {
             "points": ascents.points[ends],
@@ -94,10 +95,11 @@ class FieldDensity:
             "iterations": ascents.iterations[ends],
             "member": member.astype(np.int32),
             "unsure": ascents.unsure,
+            "lost": lost[ends],
         }
 
 
 def waves_of_block(points: Points, block: tuple[int, int], extent: Array, smallest: float) -> Spectrum:
     """The waves of some rows."""
-    rows = points.all_rows()[slice(*block)] / smallest
-    return spectrum(rows, np.exp(points.log_weights[slice(*block)]), Grid.over(extent / smallest))
+    rows = points.rows_of(*block) / smallest
+    return spectrum(rows, np.exp(points.log_weights_of(*block)), Grid.over(extent / smallest))

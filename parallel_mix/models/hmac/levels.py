@@ -16,9 +16,9 @@ from parallel_mix.kernels.density.modal_em import warm_up as warm_up
 from parallel_mix.kernels.density.mode_merging import merge_ends
 from parallel_mix.kernels.density.tree_climb import TOGETHER
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
-from parallel_mix.models.core.sources import RowSource, blocks_of_rows
+from parallel_mix.models.core.sources import RowSource, blocks_of
 from parallel_mix.models.core.tasks import Arrays
-from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_rows, climb_starts
+from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_rows, climb_slice, climb_starts
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
 from parallel_mix.models.hmac.density_choice import decided, density_of, refuse_rows_far_out
 from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
@@ -70,7 +70,7 @@ class _Fit:
         kind = self.settings.density
         warm_up_for(kind)
         self._restore()
-        self.backend.share(PointsRecipe(self.source, self.frame))
+        self.backend.share(PointsRecipe(self.source, self.frame, not self._in_slices))
         if len(self.levels) < len(self.bandwidths):
             smallest = float(self.bandwidths[0])
             self.density = density_of(kind, self.backend, self.source, self.frame, smallest)
@@ -101,22 +101,54 @@ class _Fit:
         self._finish_level(sigma, *ends, np.arange(len(ascents.points)), ascents.unsure, float(ascents.work.sum()))
 
     def _climb_by_map(self, sigma: float, density: Density) -> None:
+        kernel, tasks, parts = self._tasks(sigma, density)
+        self.climbs = MapOfClimbs(tasks, self.kept_climbs, self._state, self._how_far)
+        self.climbs.work_off(self.backend, self.run, partial(kernel, sigma=sigma, density=density))
+        ends = self.climbs.ends()
+        member, unsure = ends["member"], ends["unsure"]
+        if parts is not None:
+            order = np.concatenate(parts)
+            member[order], unsure[order] = member.copy(), unsure.copy()
+        if "lost" in ends and ends["lost"].any():
+            unsure |= self._climb_by_sums(sigma, ends)[member]
+        work = self.climbs.work if density.counts_pairs else 0.0
+        self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], member, unsure, work)
+
+    def _tasks(
+        self, sigma: float, density: Density
+    ) -> tuple[Callable[..., Arrays], list[Any], list[np.ndarray] | None]:
+        """What a worker does for a block of start points, the blocks, and which start points each has.
+
+        None stands for all start points in their order.
+        """
+        if self._in_slices and not self._goes_on:
+            return climb_slice, density.share.slices(self.n), None
         starts, log_density = self._starts()
         order = density.order(starts, sigma if self._goes_on else density.smallest)
         blocks = density.share.cut(len(starts))
         parts = [order[a:b] for a, b in blocks]
-        kernel: Callable[..., Arrays] = climb_rows
-        tasks: list[Any] = blocks
         if self._goes_on:
-            kernel, tasks = climb_starts, [(starts[some], log_density[some]) for some in parts]
-        self.climbs = MapOfClimbs(tasks, self.kept_climbs, self._state, self._how_far)
-        self.climbs.work_off(self.backend, self.run, partial(kernel, sigma=sigma, density=density))
-        ends = self.climbs.ends()
-        member, unsure = np.empty(len(starts), dtype=np.int64), np.empty(len(starts), dtype=bool)
-        order = np.concatenate(parts)
-        member[order], unsure[order] = ends["member"], ends["unsure"]
-        work = self.climbs.work if density.counts_pairs else 0.0
-        self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], member, unsure, work)
+            return climb_starts, [(starts[some], log_density[some]) for some in parts], parts
+        return climb_rows, blocks, parts
+
+    def _climb_by_sums(self, sigma: float, ends: Arrays) -> np.ndarray:
+        """Climb from where ascents left the field, by sums over all rows; which of all ends are near a watershed."""
+        lost = np.flatnonzero(ends["lost"])
+        if self.ascents is None:
+            self.ascents = Ascents.begin(ends["points"][lost], ends["log_density"][lost])
+        for _ in climb_by_steps(self.backend, self.n, sigma, self.ascents):
+            self.run.report(self._how_far)
+            self.run.offer(self._state)
+        ends["points"][lost], ends["log_density"][lost] = self.ascents.points, self.ascents.log_density
+        ends["iterations"][lost] += self.ascents.iterations
+        near = np.zeros(len(ends["points"]), dtype=bool)
+        near[lost] = self.ascents.unsure
+        return near
+
+    @property
+    def _in_slices(self) -> bool:
+        """Whether nobody holds all rows."""
+        return self.settings.approach == 3
 
     @property
     def _goes_on(self) -> bool:
@@ -135,7 +167,7 @@ class _Fit:
 
     def _rows(self) -> Array:
         """All rows in the coordinates of the analysis."""
-        return np.concatenate([self.frame.inward(rows) for rows in blocks_of_rows(self.source)])
+        return np.concatenate([self.frame.inward(self.source.rows(*block)) for block in blocks_of(self.n)])
 
     def _climb(self, sigma: float) -> Iterator[None]:
         assert self.ascents is not None  # noqa: S101

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parallel_mix.kernels.density.kernel_sums import Array
-from parallel_mix.models.core.sources import ROWS_A_BLOCK, RowSource, blocks_of_rows
+from parallel_mix.models.core.sources import RowSource, blocks_of
 from parallel_mix.models.hmac.points import Frame
 
 DIGITS, FEWER_DIGITS = 9, 5
@@ -95,13 +95,12 @@ class Members(NamedTuple):
 def distinct_rows(source: RowSource, labels: Sequence[np.ndarray]) -> list[np.ndarray]:
     """How many distinct rows of positive weight each cluster has, by each of some labels: 0, 1, or 2 where more."""
     n, d = source.shape
-    w = source.weights()
     counts = [np.zeros(some.max() + 1, dtype=np.int64) for some in labels]
     known = [np.empty((len(count), d)) for count in counts]
-    for start, X in zip(range(0, n, ROWS_A_BLOCK), blocks_of_rows(source), strict=True):
-        there = np.arange(start, start + len(X))
+    for start, stop in blocks_of(n):
+        X, w, there = source.rows(start, stop), source.weights(start, stop), np.arange(start, stop)
         if w is not None:
-            X, there = X[w[there] > 0.0], there[w[there] > 0.0]
+            X, there = X[w > 0.0], there[w > 0.0]
         for some, count, row in zip(labels, counts, known, strict=True):
             here = some[there]
             clusters, first = np.unique(here, return_index=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density.kernel_sums import Array, ScaledKernels, scale_kernels
-from parallel_mix.models.core.sources import ROWS_A_BLOCK, RowSource, blocks_of_rows
+from parallel_mix.models.core.sources import RowSource, blocks_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Frame:
 
     def over(self, source: RowSource) -> Frame:
         """The frame with the range of these rows."""
-        ranges = [(X.min(axis=0), X.max(axis=0)) for X in map(self.inward, blocks_of_rows(source))]
+        blocks = (self.inward(source.rows(*block)) for block in blocks_of(source.shape[0]))
+        ranges = [(X.min(axis=0), X.max(axis=0)) for X in blocks]
         low, high = np.min([low for low, _ in ranges], axis=0), np.max([high for _, high in ranges], axis=0)
         return replace(self, low=low, high=high)
 
@@ -48,29 +49,32 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
     are proportions, and it divides by their sum.
     """
     n, d = source.shape
-    w = source.weights()
-    low, high = np.full(d, np.inf), np.full(d, -np.inf)
-    for X in blocks_of_rows(source):
+    low, high, count = np.full(d, np.inf), np.full(d, -np.inf), 0.0
+    for block in blocks_of(n):
+        X, w = source.rows(*block), source.weights(*block)
         np.minimum(low, X.min(axis=0), out=low)
         np.maximum(high, X.max(axis=0), out=high)
+        with np.errstate(over="ignore"):
+            count += float(len(X) if w is None else w.sum())
     centre = low / 2 + high / 2
     reach = np.where(high > low, np.maximum(high - centre, centre - low), 1.0)
     if not (high > low).any():
         raise InputError(f"All {n} rows are equal: constant data have no clusters to find.")
-    with np.errstate(over="ignore"):
-        count = float(n) if w is None else float(w.sum())
     if not np.finfo(np.float64).tiny <= count < np.inf:
         raise InputError(
             f"The weights add to {count:g}, with which nothing can be computed: multiply them all by one number."
         )
-    weight = np.full(n, 1.0 / n) if w is None else w / count
     correction = count / (count - 1.0) if count >= 2.0 else 1.0
-    first, second = np.zeros(d), np.zeros(d)
-    for start, X in zip(range(0, n, ROWS_A_BLOCK), blocks_of_rows(source), strict=True):
-        first += weight[start : start + len(X)] @ ((X - centre) / reach)
-    for start, X in zip(range(0, n, ROWS_A_BLOCK), blocks_of_rows(source), strict=True):
-        second += weight[start : start + len(X)] @ ((X - centre) / reach - first) ** 2
-    deviation = reach * np.sqrt(second * correction)
+
+    def weighted() -> Iterator[tuple[Array, Array]]:
+        """The share of each row of a block in the weight, and the rows from the centre, in units of their reach."""
+        for a, b in blocks_of(n):
+            w = source.weights(a, b)
+            yield np.full(b - a, 1.0 / n) if w is None else w / count, (source.rows(a, b) - centre) / reach
+
+    mean = sum((w @ Z for w, Z in weighted()), start=np.zeros(d))
+    square = sum((w @ (Z - mean) ** 2 for w, Z in weighted()), start=np.zeros(d))
+    deviation = reach * np.sqrt(square * correction)
     deviation[high == low] = 0.0
     scale = np.where(deviation > 0.0, deviation, 1.0) if standardize else np.ones(d)
     spread = 1.0 if standardize else float(deviation.max())
@@ -83,17 +87,19 @@ class PointsRecipe:
 
     source: RowSource
     frame: Frame
+    whole: bool = True  # whether a worker may hold all rows
 
     def load(self) -> Points:
         """The points as a worker holds them, none of them read yet."""
-        return Points(self.source, self.frame)
+        return Points(self.source, self.frame, self.whole)
 
 
 class Points:
-    """The context of both approaches: of the rows, a worker holds those that it was asked for."""
+    """The context of all approaches: of the rows, a worker holds those that it was asked for; none, if not `whole`."""
 
-    def __init__(self, source: RowSource, frame: Frame) -> None:
+    def __init__(self, source: RowSource, frame: Frame, whole: bool = True) -> None:
         self.shape = source.shape
+        self.whole = whole
         self._source = source
         self._frame = frame
         self._lock = threading.Lock()
@@ -102,17 +108,37 @@ class Points:
         self._sigma = 0.0
         self._making = threading.RLock()
         self._kept: dict[str, tuple[Any, Any]] = {}
-        w = source.weights()
+
+    @property
+    def log_weights(self) -> Array:
+        """The logarithm of the weight of each row, of weights that add to 1."""
+        weights: Array = self.kept(("log weights",), lambda: self.log_weights_of(0, self.shape[0]))
+        return weights
+
+    def log_weights_of(self, start: int, stop: int) -> Array:
+        """The logarithm of the weight of rows start..stop, of weights that add to 1."""
+        w = self._source.weights(start, stop)
+        if w is None:
+            return np.full(stop - start, -np.log(self.shape[0]))
         with np.errstate(divide="ignore"):
-            self.log_weights = np.full(self.shape[0], -np.log(self.shape[0])) if w is None else np.log(w / w.sum())
+            return np.asarray(np.log(w / self.kept(("weight",), self._weight)))
+
+    def _weight(self) -> float:
+        """The weight of all rows together."""
+        blocks = (self._source.weights(*block) for block in blocks_of(self.shape[0]))
+        return float(sum(w.sum() for w in blocks if w is not None))
 
     def all_rows(self) -> Array:
-        """All rows in the coordinates of the analysis."""
+        """All rows in the coordinates of the analysis, which are kept."""
         rows = (0, self.shape[0])
         with self._lock:
             if rows not in self._rows:
                 self._rows[rows] = self._frame.inward(self._source.rows(*rows))
             return self._rows[rows]
+
+    def rows_of(self, start: int, stop: int) -> Array:
+        """Rows start..stop in the coordinates of the analysis: of all where these are kept, else read anew."""
+        return self.all_rows()[start:stop] if self.whole else self._frame.inward(self._source.rows(start, stop))
 
     def kept(self, name: Any, make: Callable[[], Any]) -> Any:
         """What `make` makes of the points, made once: the last thing of each name (the first part of `name`)."""
@@ -124,11 +150,14 @@ class Points:
     def kernels(self, sigma: float, start: int = 0, stop: int | None = None) -> ScaledKernels:
         """Kernels of rows start..stop (all by default) with bandwidth sigma; the last bandwidth's are kept."""
         rows = (start, self.shape[0] if stop is None else stop)
+        if not self.whole:
+            return scale_kernels(self.rows_of(*rows), self.log_weights_of(*rows), sigma)
+        log_weights = self.log_weights[slice(*rows)]
         with self._lock:
             if sigma != self._sigma:
                 self._sigma, self._kernels = sigma, {}
             if rows not in self._rows:
                 self._rows[rows] = self._frame.inward(self._source.rows(*rows))
             if rows not in self._kernels:
-                self._kernels[rows] = scale_kernels(self._rows[rows], self.log_weights[slice(*rows)], sigma)
+                self._kernels[rows] = scale_kernels(self._rows[rows], log_weights, sigma)
             return self._kernels[rows]

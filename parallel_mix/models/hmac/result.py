@@ -51,12 +51,14 @@ class HmacSettings:
         return cls(bandwidths, levels or cls.levels, (low, high), standardize, nested, approach, density)
 
     def __post_init__(self) -> None:
-        if self.approach not in (1, 2):
-            raise InputError(f"There are approaches 1 and 2, not {self.approach!r}.")
+        if self.approach not in (1, 2, 3):
+            raise InputError(f"There are approaches 1, 2 and 3, not {self.approach!r}.")
         if self.density not in DENSITIES:
             raise InputError(f"The density is one of {', '.join(DENSITIES)}, not {self.density!r}.")
         if self.approach == 1 and self.density in ("field", "tree"):
             raise InputError(f"Approach 1 is by exact sums. Leave out --density {self.density}.")
+        if self.approach == 3 and self.density in ("exact", "tree"):
+            raise InputError(f"Approach 3 takes the density from a field. Leave out --density {self.density}.")
 
     def ladder(self, spread: float) -> Array:
         """The bandwidths, as lengths of the analysis: those given, or `levels` of equal steps over `range` * spread."""
