@@ -249,8 +249,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="spread-about-the-middle",
         file="parallel_mix/models/hmac/points.py",
-        old="((X - centre) / reach - first) ** 2",
-        new="((X - centre) / reach) ** 2",
+        old="(Z - mean) ** 2",
+        new="Z ** 2",
         why="Deviations are taken from the middle of the range, not the mean, so skewed data get other bandwidths.",
         tests=(
             "tests/models/test_hmac_result.py",
@@ -260,8 +260,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="order-without-weights",
         file="parallel_mix/models/hmac/mode_tree.py",
-        old="-np.round(log_density, digits), -mass)",
-        new="-np.round(log_density, digits), -sizes)",
+        old="-np.round(log_density, digits), -self.mass)",
+        new="-np.round(log_density, digits), -self.sizes)",
         why="Clusters of weighted rows are numbered by how many rows they have instead of by their weight.",
         tests=(
             "tests/models/test_hmac_oracle.py",
