@@ -29,7 +29,7 @@ LIKELY_ALIVE = 8.0
 """Seconds since its last heartbeat for which such a run is likely to be alive."""
 ASK_EVERY = 0.1
 """Seconds, at least, from one question to the model how far it is to the next."""
-LAYOUT = 12
+LAYOUT = 13
 """The number of the layout of checkpoints' states: raised with any change, so that an older one is refused in words."""
 COST_SHARE = 0.01
 """A checkpoint is written when the time since the last one is 1 / COST_SHARE times what that one cost."""

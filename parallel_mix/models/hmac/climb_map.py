@@ -69,7 +69,8 @@ class Density(Protocol):
 
     def climb(self, points: Points, starts: Array, log_density: Array, sigma: float) -> Arrays:
         """Climb from some start points, with a lower bound or guess of the log density at each (NaN where there is
-        none): the ends, and which of them each start comes to.
+        none): the ends, which of them each start comes to (`member`), and which starts came close to a saddle
+        (`unsure`, their numbers).
         """
 
 
@@ -87,11 +88,9 @@ def climb_slice(points: Points, rows: tuple[int, int], sigma: float, density: De
     X = points.rows_of(*rows)
     order = density.order(X, density.smallest)
     ends = density.climb(points, X[order], points.log_weights_of(*rows)[order], sigma)
-    for name in ("member", "unsure"):
-        told = ends[name].copy()
-        told[order] = ends[name]
-        ends[name] = told
-    return ends
+    member = np.empty_like(ends["member"])
+    member[order] = ends["member"]
+    return ends | {"member": member, "unsure": np.sort(order[ends["unsure"]])}
 
 
 def climb_starts(points: Points, task: tuple[Array, Array], sigma: float, density: Density) -> Arrays:
@@ -138,7 +137,23 @@ class MapOfClimbs(ResumableMap):
     def ends(self) -> Arrays:
         """The ends of all blocks together, in the order of the blocks."""
         parts = [self.parts[k] for k in range(len(self.tasks))]
-        first = np.cumsum([0, *[len(part["points"]) for part in parts]])
-        together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "member"}
-        shifted = [part["member"] + np.int32(a) for part, a in zip(parts, first, strict=False)]
-        return together | {"member": np.concatenate(shifted)}
+        return {
+            name: np.concatenate([part[name] for part in parts])
+            for name in parts[0]
+            if name not in ("member", "unsure")
+        }
+
+    def of_starts(self, places: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """The end that each start point comes to, (m) int32, and the numbers of those that came close to a saddle.
+
+        `places` says of each block where its start points are among all: a slice, or their numbers.
+        """
+        end = np.empty(self.arrived, dtype=np.int32)
+        unsure, first = [], 0
+        for number, place in enumerate(places):
+            part = self.parts[number]
+            end[place] = part["member"].astype(np.int32) + np.int32(first)
+            near = part["unsure"].astype(np.int64)
+            unsure.append(near + place.start if isinstance(place, slice) else place[near])
+            first += len(part["points"])
+        return end, np.sort(np.concatenate(unsure))

@@ -93,8 +93,8 @@ class FieldDensity:
             "points": ascents.points[ends],
             "log_density": ascents.log_density[ends],
             "iterations": ascents.iterations[ends],
-            "member": member.astype(np.int32),
-            "unsure": ascents.unsure,
+            "member": member.astype(np.min_scalar_type(len(ends))),
+            "unsure": np.flatnonzero(ascents.unsure),
             "lost": lost[ends],
         }
 

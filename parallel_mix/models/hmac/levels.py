@@ -23,7 +23,15 @@ from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by
 from parallel_mix.models.hmac.density_choice import decided, density_of, refuse_rows_far_out
 from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
 from parallel_mix.models.hmac.forecast import STEPS, STEPS_ON_LEAVES, Forecast, expected_work
-from parallel_mix.models.hmac.mode_tree import DIGITS, Level, Members, distinct_rows, most_persistent, plateaus
+from parallel_mix.models.hmac.mode_tree import (
+    DIGITS,
+    Level,
+    Members,
+    distinct_rows,
+    most_persistent,
+    plateaus,
+    relabelled,
+)
 from parallel_mix.models.hmac.points import Frame, PointsRecipe, measure_frame
 from parallel_mix.models.hmac.result import HmacResult, HmacSettings
 from parallel_mix.progress import plural
@@ -98,31 +106,26 @@ class _Fit:
             self.run.offer(self._state)
         ascents = self.ascents
         ends = (ascents.points, ascents.log_density, ascents.iterations)
-        self._finish_level(sigma, *ends, np.arange(len(ascents.points)), ascents.unsure, float(ascents.work.sum()))
+        end = np.arange(len(ascents.points), dtype=np.int32)
+        self._finish_level(sigma, *ends, end, np.flatnonzero(ascents.unsure), float(ascents.work.sum()))
 
     def _climb_by_map(self, sigma: float, density: Density) -> None:
-        kernel, tasks, parts = self._tasks(sigma, density)
+        kernel, tasks, places = self._tasks(sigma, density)
         self.climbs = MapOfClimbs(tasks, self.kept_climbs, self._state, self._how_far)
         self.climbs.work_off(self.backend, self.run, partial(kernel, sigma=sigma, density=density))
         ends = self.climbs.ends()
-        member, unsure = ends["member"], ends["unsure"]
-        if parts is not None:
-            order = np.concatenate(parts)
-            member[order], unsure[order] = member.copy(), unsure.copy()
-        if "lost" in ends and ends["lost"].any():
-            unsure |= self._climb_by_sums(sigma, ends)[member]
+        near = self._climb_by_sums(sigma, ends) if "lost" in ends and ends["lost"].any() else None
+        end, unsure = self.climbs.of_starts(places)
+        if near is not None and near.any():
+            unsure = np.union1d(unsure, np.flatnonzero(near[end]))
         work = self.climbs.work if density.counts_pairs else 0.0
-        self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], member, unsure, work)
+        self._finish_level(sigma, ends["points"], ends["log_density"], ends["iterations"], end, unsure, work)
 
-    def _tasks(
-        self, sigma: float, density: Density
-    ) -> tuple[Callable[..., Arrays], list[Any], list[np.ndarray] | None]:
-        """What a worker does for a block of start points, the blocks, and which start points each has.
-
-        None stands for all start points in their order.
-        """
+    def _tasks(self, sigma: float, density: Density) -> tuple[Callable[..., Arrays], list[Any], list[Any]]:
+        """What a worker does for a block of start points, the blocks, and where the start points of each are."""
         if self._in_slices and not self._goes_on:
-            return climb_slice, density.share.slices(self.n), None
+            slices = density.share.slices(self.n)
+            return climb_slice, slices, [slice(*rows) for rows in slices]
         starts, log_density = self._starts()
         order = density.order(starts, sigma if self._goes_on else density.smallest)
         blocks = density.share.cut(len(starts))
@@ -187,10 +190,10 @@ class _Fit:
         unsure: np.ndarray,
         work: float,
     ) -> None:
-        """Make a level of the ends of its ascents, and for each ascent its `end` and whether it is `unsure`."""
+        """Make a level of the ends of its ascents, the `end` of each (which is used up), and which are `unsure`."""
         k, member = merge_ends(ends)
         below = self.levels[-1] if self._goes_on else None
-        end_of = member[end]  # of each ascent
+        end_of = relabelled(end, member)  # of each ascent
         labels = end_of if below is None else self._joined_through(below, end_of)
         if below is None or self.members is None:
             self.members = Members.of(labels if below is None else below.first_labels, self.weight)
@@ -208,12 +211,12 @@ class _Fit:
             bandwidth=sigma,
             modes=ends[best[order]] * sigma,
             log_density=log_density[best[order]],
-            first_labels=rank[labels] if below is None else below.first_labels,
+            first_labels=relabelled(labels, rank) if below is None else below.first_labels,
             joins=np.zeros(0, dtype=np.int32) if below is None else rank[labels],
             sizes=members.sizes[order].astype(np.int64),
             iterations=longest[order],
             capped=int(hit_the_limit(iterations).sum()),
-            boundary=np.flatnonzero(unsure if below is None or not unsure.any() else unsure[below.labels]),
+            boundary=unsure if below is None or not unsure.size else np.flatnonzero(np.isin(below.labels, unsure)),
             parent=np.full(k, -1, dtype=np.int32),
         )
         if below is not None:

@@ -37,7 +37,7 @@ class Level:
     @property
     def labels(self) -> np.ndarray:
         """The cluster of each row, (n) int32."""
-        return self.joins[self.first_labels] if self.joins.size else self.first_labels
+        return relabelled(self.first_labels.copy(), self.joins) if self.joins.size else self.first_labels
 
     @property
     def rows(self) -> int:
@@ -61,6 +61,13 @@ class Level:
         return float(0.5 * d * (np.log(2 * np.pi) + 2 * np.log(self.bandwidth)) + np.log(frame.scale).sum())
 
 
+def relabelled(labels: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """The labels with the new one in place of each, in the same memory."""
+    for a, b in blocks_of(len(labels)):
+        labels[a:b] = new[labels[a:b]]
+    return labels
+
+
 class Members(NamedTuple):
     """The rows of each cluster, in numbers."""
 
@@ -71,11 +78,17 @@ class Members(NamedTuple):
     @classmethod
     def of(cls, labels: np.ndarray, weight: Array | None) -> Members:
         """The members of clusters with these labels, of which each has some."""
-        sizes = np.bincount(labels)
-        mass = sizes.astype(np.float64) if weight is None else np.bincount(labels, weights=weight)
-        first = np.full(len(sizes), len(labels))
-        np.minimum.at(first, labels, np.arange(len(labels)))
-        return cls(sizes, mass, first)
+        k = int(labels.max()) + 1
+        sizes, mass, first = np.zeros(k, dtype=np.int64), np.zeros(k), np.full(k, len(labels))
+        for a, b in reversed(blocks_of(len(labels))):
+            some = labels[a:b]
+            sizes += np.bincount(some, minlength=k)
+            first[some[::-1]] = np.arange(
+                b - 1, a - 1, -1
+            )  # of those of one cluster the last one that is written stays
+            if weight is not None:
+                mass += np.bincount(some, weights=weight[a:b], minlength=k)
+        return cls(sizes, sizes.astype(np.float64) if weight is None else mass, first)
 
     def joined(self, joins: np.ndarray) -> Members:
         """The members of the clusters that these are joined to."""

@@ -126,9 +126,7 @@ class _ByMap:
 
         climbs = MapOfClimbs(tasks, kept, state, how_far)
         climbs.work_off(self.backend, run, partial(climb_starts, sigma=sigma, density=self.density))
-        ends = climbs.ends()
-        arrived: Array = np.empty_like(starts)
-        arrived[np.concatenate(parts)] = ends["points"][ends["member"]] * sigma
+        arrived: Array = climbs.ends()["points"][climbs.of_starts(parts)[0]] * sigma
         return arrived
 
 

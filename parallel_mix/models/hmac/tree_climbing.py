@@ -46,7 +46,7 @@ class TreeDensity:
             "log_density": ascents.log_density,
             "iterations": ascents.iterations,
             "member": np.arange(len(starts), dtype=np.int32),
-            "unsure": ascents.unsure,
+            "unsure": np.flatnonzero(ascents.unsure),
             "work": ascents.work,
         }
 
