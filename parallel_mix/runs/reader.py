@@ -35,9 +35,11 @@ class InputReader:
         """What the workers did to look at the input."""
         self._stored: list[StoredMatrix] = []
 
-    def read(self, path: Path, least_rows: int = 2, selection: Selection | None = None) -> Table:
-        """A table, checked; what it is and which columns are used is said."""
-        table = read_table(path, selection or self.selection, least_rows, self.look)
+    def read(
+        self, path: Path, least_rows: int = 2, selection: Selection | None = None, *, in_parts: bool = False
+    ) -> Table:
+        """A table, checked; what it is and which columns are used is said. With `in_parts` HDF5 rows stay there."""
+        table = read_table(path, selection or self.selection, least_rows, self.look, in_parts=in_parts)
         self.digest = digest(table)
         self._stored += [table.matrix] if isinstance(table.matrix, StoredMatrix) else []
         d = (table.X if table.matrix is None else table.matrix).shape[1]

@@ -21,6 +21,9 @@ class Staging:
 
     def rows(self, table: Table, name: str = "rows") -> RowSource:
         """The rows of a table: this process reads them once, other processes from an HDF5 file where they see one."""
+        if table.stored is not None:
+            stored: RowSource = table.stored
+            return stored
         held = HeldRows(table.X, table.w)
         in_file = table.dataset is not None
         if self.backend.shares_memory or self.dry_run or not (in_file or self.backend.shares_files):

@@ -72,6 +72,26 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
     return Table(X, path, dataset=selection.dataset, stamp=stamp, **fields)
 
 
+def leave_in_file(path: Path, selection: Selection) -> Table | None:
+    """The table in a dataset of an HDF5 file, whose rows and weights stay there; None where it has other than two
+    dimensions.
+    """
+    with opened(path) as file:
+        stamp = stamp_of(path)
+        dataset = numbers_in(file, selection.dataset, path)
+        if dataset.ndim != 2 or not dataset.shape[1]:
+            return None
+        shape = (int(dataset.shape[0]), int(dataset.shape[1]))
+        fields = read_names_beside(file, dataset.parent, selection, path)
+        weights = beside(file, dataset.parent, selection.weights, "w", path)
+        if weights is not None and (size := numbers_in(file, weights, path).size) != shape[0]:
+            raise InputError(f"The weights of {path} are {size}: one for each of the {shape[0]} rows is needed.")
+    stored = StoredRows.of(path, selection.dataset, weights, shape, stamp)
+    none = np.empty((0, shape[1]))
+    place = {"dataset": selection.dataset, "weights_dataset": weights, "stamp": stamp}
+    return Table(none, path, stored=stored, **{**place, **fields})
+
+
 def read_names_beside(file: Any, group: Any, selection: Selection, path: Path) -> dict[str, Any]:
     """The classes (y), and the names of rows and columns, that are beside the data or were asked for."""
     fields: dict[str, Any] = {}
@@ -96,13 +116,19 @@ def beside(file: Any, group: Any, asked: str | None, default: str, path: Path) -
 
 def read_dataset(file: Any, name: str, path: Path, kind: str = "numbers") -> Any:
     """All values of a dataset, which must be numbers (or categories, by `kind`)."""
+    dataset = numbers_in(file, name, path, kind)
+    with reading(path, f"dataset {name!r}"):
+        return dataset[()]
+
+
+def numbers_in(file: Any, name: str, path: Path, kind: str = "numbers") -> Any:
+    """A dataset, which must be one of numbers (or categories, by `kind`)."""
     dataset = file.get(name)
     if not isinstance(dataset, h5py.Dataset):
         raise InputError(f"{path} has no dataset {name!r}; it has {listing(file)}. Choose one with --dataset.")
     if kind != "categories" and (dataset.dtype == object or dataset.dtype.kind not in "biuf"):
         raise InputError(f"Dataset {name!r} of {path} holds {dataset.dtype} values: numbers are needed.")
-    with reading(path, f"dataset {name!r}"):
-        return dataset[()]
+    return dataset
 
 
 def texts_in(file: Any, name: str, path: Path) -> Any:
@@ -170,7 +196,9 @@ class StoredRows:
         if self.weights_dataset is None:
             return None
         with self._dataset(self.weights_dataset) as dataset:
-            return np.asarray(dataset[start : self.shape[0] if stop is None else stop], dtype=np.float64).ravel()
+            if dataset.ndim != 1:
+                return np.asarray(dataset[()], dtype=np.float64).ravel()[start:stop]
+            return np.asarray(dataset[start : self.shape[0] if stop is None else stop], dtype=np.float64)
 
     @contextmanager
     def _dataset(self, name: str) -> Iterator[Any]:

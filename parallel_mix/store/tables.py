@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,12 +60,31 @@ class Table:
     texts: list[str] | None = None  # what is compared instead of rows of numbers; X has no columns then
     matrix: Any = None  # a matrix instead of rows of numbers: an array, or a `StoredMatrix`; X has no columns then
     survey: Any = None  # the `Survey` of the matrix
+    stored: Any = None  # the source of rows that stay in their file and are read in parts; X has none of them then
     notes: tuple[str, ...] = ()  # sentences to be said of the columns
 
     @property
     def count(self) -> int:
         """How many rows, or signatures, there are."""
+        if self.stored is not None:
+            return int(self.stored.shape[0])
         return len(self.X) if self.offsets is None else len(self.offsets) - 1
+
+    def parts(self) -> Iterator[tuple[int, Array]]:
+        """The rows of numbers, part by part: the number of the first one, and the rows."""
+        for start in range(0, self.count if self.stored is not None else len(self.X), ROWS_A_CHECK):
+            if self.stored is None:
+                yield start, self.X[start : start + ROWS_A_CHECK]
+            else:
+                yield start, self.stored.rows(start, min(start + ROWS_A_CHECK, self.count))
+
+    def parts_of_weights(self) -> Iterator[Array]:
+        """The weights, part by part; none where all rows count alike."""
+        if self.stored is None:
+            yield from [] if self.w is None else [self.w]
+        elif self.weights_dataset is not None:
+            for start in range(0, self.count, ROWS_A_CHECK):
+                yield self.stored.weights(start, min(start + ROWS_A_CHECK, self.count))
 
 
 @dataclass(frozen=True)
@@ -90,10 +110,18 @@ class Selection:
 
 
 def read_table(
-    path: Path, selection: Selection | None = None, least_rows: int = 2, surveyor: Surveyor | None = None
+    path: Path,
+    selection: Selection | None = None,
+    least_rows: int = 2,
+    surveyor: Surveyor | None = None,
+    *,
+    in_parts: bool = False,
 ) -> Table:
-    """Read a table whole and check it; `surveyor` makes the survey of a matrix that stays in its file."""
-    table = _read(path, selection or Selection(), least_rows, surveyor)
+    """Read a table and check it; `surveyor` makes the survey of a matrix that stays in its file.
+
+    With `in_parts` rows in HDF5 stay in their file, too, where all columns are used.
+    """
+    table = _read(path, selection or Selection(), least_rows, surveyor, in_parts)
     for values, what in ((table.y, "classes"), (table.rows, "row names")):
         if values is not None and np.shape(values) != (table.count,):
             shape = " x ".join(map(str, np.shape(values)))
@@ -103,7 +131,7 @@ def read_table(
     return table
 
 
-def _read(path: Path, selection: Selection, least_rows: int, surveyor: Surveyor | None) -> Table:
+def _read(path: Path, selection: Selection, least_rows: int, surveyor: Surveyor | None, in_parts: bool) -> Table:
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     if path.is_dir():
@@ -136,6 +164,12 @@ def _read(path: Path, selection: Selection, least_rows: int, surveyor: Surveyor 
             table = read_texts(path, selection, kind)
         check_count(table.count, least_rows, path)
         return table
+    if in_parts and kind == "hdf5" and not (selection.columns or selection.drop or selection.model_columns):
+        from parallel_mix.store.hdf5_tables import leave_in_file
+
+        if (left := leave_in_file(path, selection)) is not None:
+            check_parts(left, least_rows)
+            return left
     with reading(path):
         table = _reader(kind)(path, selection)
     if kind not in ("csv", "parquet"):
@@ -239,6 +273,19 @@ def check_table(table: Table, least_rows: int = 2) -> None:
         check_weights(table.w, n, path)
 
 
+def check_parts(table: Table, least_rows: int = 2) -> None:
+    """Refuse a table that stays in its file as `check_table` would."""
+    check_count(table.count, least_rows, table.path)
+    for start, rows in table.parts():
+        check_finite(rows, table.path, table.columns, first_row=start)
+    some = False
+    for number, weights in enumerate(table.parts_of_weights()):
+        check_some_weights(weights, table.path, first_row=number * ROWS_A_CHECK)
+        some = some or bool((weights > 0).any())
+    if table.weights_dataset is not None and not some:
+        raise InputError(f"The weights of {table.path} are all zero.")
+
+
 def check_count(n: int, least: int, path: Path) -> None:
     """Refuse a file with fewer rows than needed."""
     if n < least:
@@ -263,27 +310,32 @@ def check_weights(w: Array, n: int, path: Path | str) -> None:
     """Refuse weights that are not n finite numbers of 0 or more, or are all 0."""
     if w.shape != (n,):
         raise InputError(f"The weights of {path} have shape {w.shape}: one for each of the {n} rows is needed.")
-    if not np.isfinite(w).all():
-        row = int(np.flatnonzero(~np.isfinite(w))[0]) + 1
-        raise InputError(f"The weights of {path} are not all finite numbers, first in row {row}.")
-    if (w < 0).any():
-        row = int(np.flatnonzero(w < 0)[0])
-        raise InputError(f"The weights of {path} must not be negative; row {row + 1} has {w[row]:g}.")
+    check_some_weights(w, path)
     if not (w > 0).any():
         raise InputError(f"The weights of {path} are all zero.")
 
 
+def check_some_weights(w: Array, path: Path | str, first_row: int = 0) -> None:
+    """Refuse weights that are not finite numbers of 0 or more."""
+    if not np.isfinite(w).all():
+        row = first_row + int(np.flatnonzero(~np.isfinite(w))[0]) + 1
+        raise InputError(f"The weights of {path} are not all finite numbers, first in row {row}.")
+    if (w < 0).any():
+        row = int(np.flatnonzero(w < 0)[0])
+        raise InputError(f"The weights of {path} must not be negative; row {first_row + row + 1} has {w[row]:g}.")
+
+
 def digest(table: Table) -> str:
     """The digest of a table's numbers, which does not depend on the file that they came in."""
-    sha = hashlib.sha256(repr(table.X.shape).encode())
+    sha = hashlib.sha256(repr(table.X.shape if table.stored is None else table.stored.shape).encode())
     if table.survey is not None:
         sha.update(table.survey.digest.encode())
     for text in table.texts or []:
         sha.update(f"{len(text)}:{text}".encode())
-    for start in range(0, len(table.X), ROWS_A_CHECK):
-        sha.update(np.ascontiguousarray(table.X[start : start + ROWS_A_CHECK], dtype="<f8").tobytes())
-    if table.w is not None:
-        sha.update(np.ascontiguousarray(table.w, dtype="<f8").tobytes())
+    for _, rows in table.parts():
+        sha.update(np.ascontiguousarray(rows, dtype="<f8").tobytes())
+    for weights in table.parts_of_weights():
+        sha.update(np.ascontiguousarray(weights, dtype="<f8").tobytes())
     if table.offsets is not None:
         sha.update(np.ascontiguousarray(table.offsets, dtype="<i8").tobytes())
     return sha.hexdigest()

@@ -42,7 +42,9 @@ class Options(CommonOptions, TableOptions):
         choices=("auto", "exact", "field", "tree"),
     )
     weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
-    data: bool = option(True, "keep no copy of the data in the result", negative="--no-data")
+    data: bool = option(
+        True, "keep no copy of the data in the result, as approach 3 does with rows in HDF5", negative="--no-data"
+    )
 
 
 def decide(options: Options) -> HmacSettings:
@@ -71,7 +73,7 @@ def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
     from parallel_mix.runs.job import Job
 
     with Job("hmac", options, backend, options.selection()) as job:
-        table = job.reader.read(options.input)
+        table = job.reader.read(options.input, in_parts=options.approach == 3)
         source = job.staging.rows(table)
         frame = measure_frame(source, options.standardize)
         settings, remark = decided(source, settings, frame)
@@ -82,4 +84,4 @@ def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
             job.progress.say(f"Would cluster at {len(ladder)} bandwidths from {ladder[0]:g} to {ladder[-1]:g}.")
             return
         result = fit_hmac(source, settings, backend, job.start(asdict(settings), unit="ascents"), frame)
-        job.write_with_data("hmac", tree_of(result), table, options.data)
+        job.write_with_data("hmac", tree_of(result), table, options.data and table.stored is None)

@@ -18,6 +18,7 @@ from parallel_mix.kernels.density.field_climb import ascend_on_field
 from parallel_mix.kernels.density.field_climb import warm_up as warm_up
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.locality import order_by_cell
+from parallel_mix.kernels.density.mode_merging import thinned
 from parallel_mix.kernels.density.tree_climb import ascend_on_tree
 from parallel_mix.models.core.tasks import Arrays
 from parallel_mix.models.hmac.climb_map import Share
@@ -89,11 +90,15 @@ class FieldDensity:
             ascents.put(low, ended)
             lost[:] = False
         ends, member = np.unique(owner, return_inverse=True)
+        stay, cell = thinned(ascents.points[ends], np.where(lost[ends], -np.inf, ascents.log_density[ends]))
+        longest = np.zeros(len(stay), dtype=np.int32)
+        np.maximum.at(longest, cell, ascents.iterations[ends])
+        ends = ends[stay]
         return {
             "points": ascents.points[ends],
             "log_density": ascents.log_density[ends],
-            "iterations": ascents.iterations[ends],
-            "member": member.astype(np.min_scalar_type(len(ends))),
+            "iterations": longest,
+            "member": cell[member].astype(np.min_scalar_type(len(ends))),
             "unsure": np.flatnonzero(ascents.unsure),
             "lost": lost[ends],
         }

@@ -13,7 +13,7 @@ from parallel_mix.backends.base import Backend
 from parallel_mix.kernels.density.ascents import Ascents, hit_the_limit
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.modal_em import warm_up as warm_up
-from parallel_mix.kernels.density.mode_merging import merge_ends
+from parallel_mix.kernels.density.mode_merging import highest_ends, merge_ends
 from parallel_mix.kernels.density.tree_climb import TOGETHER
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource, blocks_of
@@ -198,7 +198,7 @@ class _Fit:
         if below is None or self.members is None:
             self.members = Members.of(labels if below is None else below.first_labels, self.weight)
         members = self.members if below is None else self.members.joined(labels)
-        best = _highest_ends(member, log_density)
+        best = highest_ends(member, log_density)
         digits = DIGITS if self.density is None else self.density.digits
         order = members.order(log_density[best], digits)
         rank = np.empty(k, dtype=np.int32)
@@ -326,10 +326,3 @@ def _as_before(below: Level, level: Level) -> bool:
     if not level.joins.size:
         return bool(np.array_equal(level.first_labels, below.first_labels))
     return bool(np.array_equal(level.joins, below.joins if below.joins.size else np.arange(len(below.sizes))))
-
-
-def _highest_ends(member: np.ndarray, log_density: Array) -> np.ndarray:
-    """The end of each mode where the density is highest; of equals the first."""
-    order = np.lexsort((np.arange(len(member)), -log_density, member))
-    _, first = np.unique(member[order], return_index=True)
-    return order[first]
