@@ -36,10 +36,18 @@ class InputReader:
         self._stored: list[StoredMatrix] = []
 
     def read(
-        self, path: Path, least_rows: int = 2, selection: Selection | None = None, *, in_parts: bool = False
+        self,
+        path: Path,
+        least_rows: int = 2,
+        selection: Selection | None = None,
+        *,
+        leave_from: int | None = None,
     ) -> Table:
-        """A table, checked; what it is and which columns are used is said. With `in_parts` HDF5 rows stay there."""
-        table = read_table(path, selection or self.selection, least_rows, self.look, in_parts=in_parts)
+        """A table, checked; what it is and which columns are used is said.
+
+        From `leave_from` rows on those in HDF5 stay in their file.
+        """
+        table = read_table(path, selection or self.selection, least_rows, self.look, leave_from=leave_from)
         self.digest = digest(table)
         self._stored += [table.matrix] if isinstance(table.matrix, StoredMatrix) else []
         d = (table.X if table.matrix is None else table.matrix).shape[1]

@@ -72,14 +72,15 @@ def read_hdf5(path: Path, selection: Selection) -> Table:
     return Table(X, path, dataset=selection.dataset, stamp=stamp, **fields)
 
 
-def leave_in_file(path: Path, selection: Selection) -> Table | None:
-    """The table in a dataset of an HDF5 file, whose rows and weights stay there; None where it has other than two
-    dimensions.
+def leave_in_file(path: Path, selection: Selection, from_rows: int) -> Table | None:
+    """The table in a dataset of an HDF5 file, whose rows and weights stay there.
+
+    None where it has fewer rows, or other than two dimensions.
     """
     with opened(path) as file:
         stamp = stamp_of(path)
         dataset = numbers_in(file, selection.dataset, path)
-        if dataset.ndim != 2 or not dataset.shape[1]:
+        if dataset.ndim != 2 or not dataset.shape[1] or dataset.shape[0] < from_rows:
             return None
         shape = (int(dataset.shape[0]), int(dataset.shape[1]))
         fields = read_names_beside(file, dataset.parent, selection, path)

@@ -115,13 +115,13 @@ def read_table(
     least_rows: int = 2,
     surveyor: Surveyor | None = None,
     *,
-    in_parts: bool = False,
+    leave_from: int | None = None,
 ) -> Table:
     """Read a table and check it; `surveyor` makes the survey of a matrix that stays in its file.
 
-    With `in_parts` rows in HDF5 stay in their file, too, where all columns are used.
+    From `leave_from` rows on those in HDF5 stay in their file, too, where all columns are used.
     """
-    table = _read(path, selection or Selection(), least_rows, surveyor, in_parts)
+    table = _read(path, selection or Selection(), least_rows, surveyor, leave_from)
     for values, what in ((table.y, "classes"), (table.rows, "row names")):
         if values is not None and np.shape(values) != (table.count,):
             shape = " x ".join(map(str, np.shape(values)))
@@ -131,7 +131,9 @@ def read_table(
     return table
 
 
-def _read(path: Path, selection: Selection, least_rows: int, surveyor: Surveyor | None, in_parts: bool) -> Table:
+def _read(
+    path: Path, selection: Selection, least_rows: int, surveyor: Surveyor | None, leave_from: int | None
+) -> Table:
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     if path.is_dir():
@@ -164,10 +166,14 @@ def _read(path: Path, selection: Selection, least_rows: int, surveyor: Surveyor 
             table = read_texts(path, selection, kind)
         check_count(table.count, least_rows, path)
         return table
-    if in_parts and kind == "hdf5" and not (selection.columns or selection.drop or selection.model_columns):
+    if (
+        leave_from is not None
+        and kind == "hdf5"
+        and not (selection.columns or selection.drop or selection.model_columns)
+    ):
         from parallel_mix.store.hdf5_tables import leave_in_file
 
-        if (left := leave_in_file(path, selection)) is not None:
+        if (left := leave_in_file(path, selection, leave_from)) is not None:
             check_parts(left, least_rows)
             return left
     with reading(path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -15,9 +17,12 @@ from parallel_mix.errors import InputError
 from parallel_mix.models.core import sources
 from parallel_mix.models.core.sources import HeldRows
 from parallel_mix.models.hmac import climb_map, field_climbing
+from parallel_mix.models.hmac.density_choice import left_where_they_are
 from parallel_mix.models.hmac.levels import fit_hmac
+from parallel_mix.models.hmac.points import measure_frame
 from parallel_mix.models.hmac.result import HmacResult, HmacSettings
-from tests.conftest import blobs
+from parallel_mix.store import tables
+from tests.conftest import blobs, parallel_mix
 
 LADDER = {"levels": 6, "range": (0.1, 1.5)}
 
@@ -110,3 +115,76 @@ def test_what_approach_3_cannot_do_is_a_sentence() -> None:
         fit(HeldRows(blobs(50, 4)), 3)
     with pytest.raises(InputError, match=r"takes the density from a field\. Leave out --density tree"):
         HmacSettings(approach=3, density="tree")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """Rows and weights in HDF5."""
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["X"] = blobs(3000, 2, 5, 3)
+        file["w"] = np.random.default_rng(0).uniform(0.5, 2.0, 3000)
+        file["flat"] = np.arange(3000.0)
+    return tmp_path / "t.h5"
+
+
+def test_rows_that_stay_in_their_file_are_the_same_table(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ROWS_A_CHECK", 700)
+    whole, left = tables.read_table(stored), tables.read_table(stored, leave_from=0)
+    assert left.stored is not None
+    assert (left.count, left.X.shape) == (3000, (0, 2))
+    assert tables.digest(left) == tables.digest(whole)
+    np.testing.assert_array_equal(left.stored.rows(5, 9), whole.X[5:9])
+    for selection in (tables.Selection(columns=("1",)), tables.Selection("flat")):
+        assert tables.read_table(stored, selection, leave_from=0).stored is None
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "words"),
+    [
+        ("X", (2500, 1), np.nan, "NaN or infinite, the first in row 2501, column 2"),
+        ("w", 1700, -1.0, "row 1701 has -1"),
+        ("w", 1700, np.inf, "first in row 1701"),
+        ("w", slice(None), 0.0, "all zero"),
+    ],
+)
+def test_bad_rows_that_stay_in_their_file_are_sentences(
+    stored: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: Any, value: float, words: str
+) -> None:
+    monkeypatch.setattr(tables, "ROWS_A_CHECK", 700)
+    with h5py.File(stored, "a") as file:
+        file[name][place] = value
+    with pytest.raises(InputError, match=words):
+        tables.read_table(stored, leave_from=0)
+    with h5py.File(stored, "a") as file:
+        del file["w"]
+        file["w"] = np.ones(7)
+    if name == "w":
+        with pytest.raises(InputError, match="one for each of the 3000 rows"):
+            tables.read_table(stored, leave_from=0)
+
+
+def test_the_command_leaves_rows_in_their_file_and_what_comes_of_it_can_be_used(stored: Path, tmp_path: Path) -> None:
+    two, three = tmp_path / "two.h5", tmp_path / "three.h5"
+    for out, more in ((two, ["--density", "field"]), (three, ["--approach", "3"])):
+        done = parallel_mix("hmac", stored, "-o", out, "--levels", 5, *more)
+        assert done.returncode == 0, done.stderr
+    with h5py.File(two) as one, h5py.File(three) as other:
+        assert (one["hmac/labels"][()] == other["hmac/labels"][()]).all()
+        assert len(other["data/X"]) == 0
+        assert one["data"].attrs["digest"] == other["data"].attrs["digest"]
+    assert "by approach 3; density from a field" in parallel_mix("info", three).stdout
+    for words in (["predict", three, stored, "-o", tmp_path / "p.csv"], ["plot", three, "-o", tmp_path / "figures"]):
+        done = parallel_mix(*words)
+        assert done.returncode == 0, done.stderr
+    labels = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, dtype=int)[:, 1]
+    with h5py.File(three) as other:
+        level = int(other["hmac"].attrs["default_level"])
+        assert (labels == other["hmac/labels"][level]).mean() > 0.999
+
+
+def test_rows_that_stay_in_their_file_go_by_approach_3_where_a_field_can_be() -> None:
+    def chosen(d: int, **options: Any) -> int:
+        frame = measure_frame(HeldRows(blobs(200, d)), False)
+        return left_where_they_are(HmacSettings(bandwidths=(0.5,), **options), frame).approach
+
+    assert [chosen(2), chosen(2, density="field"), chosen(2, density="tree"), chosen(4)] == [3, 3, 2, 2]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from parallel_mix.models.hmac.result import HmacSettings
 
 NEEDS = "parallel_mix.models.hmac.levels"
+LEAVE_FROM = {None: 5_000_000, 3: 0}
+"""From how many rows on HDF5 tables are read in parts, by the approach that was asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +32,10 @@ class Options(CommonOptions, TableOptions):
     )
     standardize: bool = option(False, "divide each column by its standard deviation first")
     nested: bool = option(True, "levels are independent of each other", negative="--flat")
-    approach: int = option(
-        2,
-        "1: every step in parallel, 2: every ascent in parallel, 3: as 2, but nobody holds all rows (1 to 3 columns)",
+    approach: int | None = option(
+        None,
+        "1: every step in parallel, 2: every ascent in parallel, 3: as 2, but nobody holds all rows (1 to 3 columns; "
+        "default: 3 for 5,000,000 rows or more in HDF5, else 2)",
         read=int,
         choices=(1, 2, 3),
     )
@@ -43,7 +46,9 @@ class Options(CommonOptions, TableOptions):
     )
     weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
     data: bool = option(
-        True, "keep no copy of the data in the result, as approach 3 does with rows in HDF5", negative="--no-data"
+        True,
+        "keep no copy of the data in the result (none is kept of 5,000,000 rows or more in HDF5)",
+        negative="--no-data",
     )
 
 
@@ -59,7 +64,7 @@ def decide(options: Options) -> HmacSettings:
         options.range,
         options.standardize,
         options.nested,
-        options.approach,
+        options.approach or HmacSettings.approach,
         options.density,
     )
 
@@ -67,15 +72,17 @@ def decide(options: Options) -> HmacSettings:
 def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
     """What rank 0 does."""
     from parallel_mix.families.hmac.file import tree_of
-    from parallel_mix.models.hmac.density_choice import decided
+    from parallel_mix.models.hmac.density_choice import decided, left_where_they_are
     from parallel_mix.models.hmac.levels import fit_hmac
     from parallel_mix.models.hmac.points import measure_frame
     from parallel_mix.runs.job import Job
 
     with Job("hmac", options, backend, options.selection()) as job:
-        table = job.reader.read(options.input, in_parts=options.approach == 3)
+        table = job.reader.read(options.input, leave_from=LEAVE_FROM.get(options.approach))
         source = job.staging.rows(table)
         frame = measure_frame(source, options.standardize)
+        if options.approach is None and table.stored is not None:
+            settings = left_where_they_are(settings, frame)
         settings, remark = decided(source, settings, frame)
         if remark:
             job.progress.say(remark)

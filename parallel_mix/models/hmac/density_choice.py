@@ -47,6 +47,14 @@ def decided(source: RowSource, settings: HmacSettings, frame: Frame) -> tuple[Hm
     return replace(settings, density=density), remark
 
 
+def left_where_they_are(settings: HmacSettings, frame: Frame) -> HmacSettings:
+    """The settings for rows that stay in their file: by approach 3, where the density can come from a field."""
+    possible = settings.density in ("auto", "field") and find_spec("finufft") is not None
+    if possible and not why_no_field(frame, float(settings.ladder(frame.spread)[0])):
+        return replace(settings, approach=3)
+    return settings
+
+
 def refuse_rows_far_out(frame: Frame, smallest: float) -> None:
     """Refuse data that reach too far to either side of their middle, in bandwidths."""
     with np.errstate(over="ignore"):
