@@ -115,11 +115,12 @@ def distinct_rows(source: RowSource, labels: Sequence[np.ndarray]) -> list[np.nd
         if w is not None:
             X, there = X[w > 0.0], there[w > 0.0]
         for some, count, row in zip(labels, counts, known, strict=True):
-            here = some[there]
+            here, undecided = some[there], count[some[there]] < 2
+            here, rows = here[undecided], X[undecided]
             clusters, first = np.unique(here, return_index=True)
             new = count[clusters] == 0
-            row[clusters[new]], count[clusters[new]] = X[first[new]], 1
-            count[here[(row[here] != X).any(axis=1)]] = 2
+            row[clusters[new]], count[clusters[new]] = rows[first[new]], 1
+            count[here[(row[here] != rows).any(axis=1)]] = 2
     return counts
 
 
