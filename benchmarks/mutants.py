@@ -249,8 +249,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="spread-about-the-middle",
         file="parallel_mix/models/hmac/points.py",
-        old="(Z - mean) ** 2",
-        new="Z ** 2",
+        old="about=mean, power=2",
+        new="about=np.zeros(d), power=2",
         why="Deviations are taken from the middle of the range, not the mean, so skewed data get other bandwidths.",
         tests=(
             "tests/models/test_hmac_result.py",
@@ -492,7 +492,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="identity-without-weights",
         file="parallel_mix/store/tables.py",
-        old='sha.update(np.ascontiguousarray(table.w, dtype="<f8").tobytes())',
+        old='sha.update(np.ascontiguousarray(weights, dtype="<f8").tobytes())',
         new='sha.update(b"weights")',
         why="A run with other weights goes on from the checkpoint of the run with the old ones.",
         tests=(

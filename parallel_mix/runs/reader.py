@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from parallel_mix.backends.base import Backend
+from parallel_mix.backends.base import Backend, Kernel, Recipe
 from parallel_mix.backends.threads import available_cores
 from parallel_mix.backends.usage import Usage
 from parallel_mix.errors import InputError, TaskError, UnknownNameError
+from parallel_mix.models.core.sources import Block, Measures, RowSource, blocks_of
 from parallel_mix.progress import Progress, plural
 from parallel_mix.store.columns import used
 from parallel_mix.store.stored_matrix import StoredMatrix, Survey, joined_surveys, stripes_of, survey, survey_stripe
 from parallel_mix.store.tables import Selection, Table, digest, only_chosen, read_table
 
+BLOCKS_A_TASK = 16
+"""Blocks of rows that a worker measures for one task."""
 KEPT_AS = {"labels": "y", "row_names": "rows", "weights": "w"}
 
 
@@ -100,9 +105,27 @@ class InputReader:
         shared = isinstance(matrix, StoredMatrix) and self.workers_read and self.backend.only_task is None
         if not shared or len(stripes) == 1:
             return survey(matrix, path)
-        self.backend.share(matrix)
+        return joined_surveys(matrix, path, self._on_workers(matrix, survey_stripe, stripes))
+
+    def of_blocks(self, table: Table) -> Measures | None:
+        """How workers measure blocks of rows that stay in their file; None where this process does."""
+        blocks = blocks_of(table.count)
+        groups = [blocks[k : k + BLOCKS_A_TASK] for k in range(0, len(blocks), BLOCKS_A_TASK)]
+        if table.stored is None or len(groups) == 1 or self.backend.only_task is not None:
+            return None
+
+        def measured(measure: Callable[[RowSource, Block], Any]) -> Iterator[Any]:
+            """The measures of all blocks, in their order."""
+            for some in self._on_workers(table.stored, partial(all_measured, measure=measure), groups):
+                yield from some
+
+        return measured
+
+    def _on_workers(self, recipe: Recipe, kernel: Kernel, tasks: Sequence[Any]) -> list[Any]:
+        """The results of all workers' looks at the input."""
+        self.backend.share(recipe)
         try:
-            parts = dict(self.backend.map(survey_stripe, stripes))
+            parts = dict(self.backend.map(kernel, tasks))
         except TaskError as error:
             failure = error.failure
             if not failure.input_error:
@@ -111,12 +134,17 @@ class InputReader:
             raise InputError(f"{where} cannot read the input; {failure.error.partition(': ')[2]}.") from None
         self.backend.end_of_reading()
         self.usage = self.backend.usage()
-        return joined_surveys(matrix, path, [parts[k] for k in range(len(stripes))])
+        return [parts[k] for k in range(len(tasks))]
 
     def check_unchanged(self) -> None:
         """Refuse to go on with what may be of one matrix or of another."""
         for matrix in self._stored:
             matrix.check_unchanged()
+
+
+def all_measured(source: RowSource, blocks: list[Block], measure: Callable[[RowSource, Block], Any]) -> list[Any]:
+    """The measure of each of some blocks of rows."""
+    return [measure(source, block) for block in blocks]
 
 
 def columns_used(table: Table) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from parallel_mix.models.hmac.density_choice import left_where_they_are
 from parallel_mix.models.hmac.levels import fit_hmac
 from parallel_mix.models.hmac.points import measure_frame
 from parallel_mix.models.hmac.result import HmacResult, HmacSettings
+from parallel_mix.progress import Progress
+from parallel_mix.runs import reader
 from parallel_mix.store import tables
 from tests.conftest import blobs, parallel_mix
 
@@ -188,3 +190,19 @@ def test_rows_that_stay_in_their_file_go_by_approach_3_where_a_field_can_be() ->
         return left_where_they_are(HmacSettings(bandwidths=(0.5,), **options), frame).approach
 
     assert [chosen(2), chosen(2, density="field"), chosen(2, density="tree"), chosen(4)] == [3, 3, 2, 2]
+
+
+@pytest.mark.parametrize("weights", [None, "w"])
+def test_workers_measure_the_frame_to_the_last_bit(
+    stored: Path, backend: Backend, weights: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "ROWS_A_BLOCK", 500)
+    monkeypatch.setattr(reader, "BLOCKS_A_TASK", 2)
+    table = tables.read_table(stored, tables.Selection(weights=weights), leave_from=0)
+    if weights is None:
+        table.stored = replace(table.stored, weights_dataset=None)
+    of_blocks = reader.InputReader(backend, Progress(quiet=True), tables.Selection()).of_blocks(table)
+    assert of_blocks is not None
+    one, other = measure_frame(table.stored, True), measure_frame(table.stored, True, of_blocks)
+    for name in ("centre", "scale", "low", "high"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))

@@ -80,7 +80,7 @@ def work(options: Options, settings: HmacSettings, backend: Backend) -> None:
     with Job("hmac", options, backend, options.selection()) as job:
         table = job.reader.read(options.input, leave_from=LEAVE_FROM.get(options.approach))
         source = job.staging.rows(table)
-        frame = measure_frame(source, options.standardize)
+        frame = measure_frame(source, options.standardize, job.reader.of_blocks(table))
         if options.approach is None and table.stored is not None:
             settings = left_where_they_are(settings, frame)
         settings, remark = decided(source, settings, frame)

@@ -5,6 +5,7 @@ The readers of files are in `store`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Block = tuple[int, int]
+"""Rows from one number to before another."""
 ROWS_A_BLOCK = 65_536
 """Rows that are read at a time, where all are needed but not at once."""
 
@@ -28,6 +31,10 @@ class RowSource(Protocol):
 
     def weights(self, start: int = 0, stop: int | None = None) -> Array | None:
         """Weights of rows start..stop (of all by default), or None where all count alike."""
+
+
+Measures = Callable[[Callable[[RowSource, Block], Any]], Iterable[Any]]
+"""What gives a measure of each block of the rows (`blocks_of`), in their order."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class HeldRows:
         return None if self.w is None else np.asarray(self.w[start:stop], dtype=np.float64)
 
 
-def blocks_of(rows: int) -> list[tuple[int, int]]:
+def blocks_of(rows: int) -> list[Block]:
     """Blocks (from, to) of up to `ROWS_A_BLOCK` rows, to read one after the other what need not fit into memory."""
     return [(a, min(a + ROWS_A_BLOCK, rows)) for a in range(0, rows, ROWS_A_BLOCK)]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density.kernel_sums import Array, ScaledKernels, scale_kernels
-from parallel_mix.models.core.sources import RowSource, blocks_of
+from parallel_mix.models.core.sources import Block, Measures, RowSource, blocks_of
 
 
 @dataclass(frozen=True)
@@ -42,20 +43,20 @@ class Frame:
         return replace(self, low=low, high=high)
 
 
-def measure_frame(source: RowSource, standardize: bool) -> Frame:
+def measure_frame(source: RowSource, standardize: bool, of_blocks: Measures | None = None) -> Frame:
     """Centre on the middle of each column's range (exact, whatever the order of rows), and measure the spread.
 
     Weights are counts of rows, so that the standard deviation divides by sum w - 1; weights that add to less than 2
-    are proportions, and it divides by their sum.
+    are proportions, and it divides by their sum. `of_blocks` lets others look at the blocks.
     """
     n, d = source.shape
+    of_blocks = of_blocks or (lambda measure: (measure(source, block) for block in blocks_of(n)))
     low, high, count = np.full(d, np.inf), np.full(d, -np.inf), 0.0
-    for block in blocks_of(n):
-        X, w = source.rows(*block), source.weights(*block)
-        np.minimum(low, X.min(axis=0), out=low)
-        np.maximum(high, X.max(axis=0), out=high)
+    for some_low, some_high, weight in of_blocks(range_of):
+        np.minimum(low, some_low, out=low)
+        np.maximum(high, some_high, out=high)
         with np.errstate(over="ignore"):
-            count += float(len(X) if w is None else w.sum())
+            count += weight
     centre = low / 2 + high / 2
     reach = np.where(high > low, np.maximum(high - centre, centre - low), 1.0)
     if not (high > low).any():
@@ -65,20 +66,31 @@ def measure_frame(source: RowSource, standardize: bool) -> Frame:
             f"The weights add to {count:g}, with which nothing can be computed: multiply them all by one number."
         )
     correction = count / (count - 1.0) if count >= 2.0 else 1.0
-
-    def weighted() -> Iterator[tuple[Array, Array]]:
-        """The share of each row of a block in the weight, and the rows from the centre, in units of their reach."""
-        for a, b in blocks_of(n):
-            w = source.weights(a, b)
-            yield np.full(b - a, 1.0 / n) if w is None else w / count, (source.rows(a, b) - centre) / reach
-
-    mean = sum((w @ Z for w, Z in weighted()), start=np.zeros(d))
-    square = sum((w @ (Z - mean) ** 2 for w, Z in weighted()), start=np.zeros(d))
+    scaled = partial(mean_of, centre=centre, reach=reach, count=count)
+    mean = sum(of_blocks(partial(scaled, about=np.zeros(d), power=1)), start=np.zeros(d))
+    square = sum(of_blocks(partial(scaled, about=mean, power=2)), start=np.zeros(d))
     deviation = reach * np.sqrt(square * correction)
     deviation[high == low] = 0.0
     scale = np.where(deviation > 0.0, deviation, 1.0) if standardize else np.ones(d)
     spread = 1.0 if standardize else float(deviation.max())
     return Frame(centre, scale, spread, (low - centre) / scale, (high - centre) / scale)
+
+
+def range_of(source: RowSource, block: Block) -> tuple[Array, Array, float]:
+    """The lowest and highest values of each column of a block, and its weight."""
+    X, w = source.rows(*block), source.weights(*block)
+    with np.errstate(over="ignore"):
+        return X.min(axis=0), X.max(axis=0), float(len(X) if w is None else w.sum())
+
+
+def mean_of(
+    source: RowSource, block: Block, centre: Array, reach: Array, count: float, about: Array, power: int
+) -> Array:
+    """What a block adds to the mean of ((x - centre) / reach - about) to a power, column by column."""
+    w = source.weights(*block)
+    weight = np.full(block[1] - block[0], 1.0 / source.shape[0]) if w is None else w / count
+    added: Array = weight @ ((source.rows(*block) - centre) / reach - about) ** power
+    return added
 
 
 @dataclass(frozen=True)
