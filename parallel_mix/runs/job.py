@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -156,8 +157,8 @@ class Job:
             "checkpoint_seconds": self.run.seconds,
         }
 
-    def write_csv(self, text: str) -> None:
-        """Write the result as text."""
+    def write_csv(self, text: Iterable[str]) -> None:
+        """Write the result as text, part by part."""
         write_text(self.output, text)
         self.finish()
 

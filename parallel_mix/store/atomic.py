@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ def written_whole(path: Path, sync: bool = True) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
-    with written_whole(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+def write_text(path: Path, text: str | Iterable[str]) -> None:
+    """Write a text file, whole or not at all; a long text may come in parts."""
+    with written_whole(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines([text] if isinstance(text, str) else text)
 
 
 def write_json(path: Path, value: Any) -> None:
