@@ -72,6 +72,7 @@ DENSITIES = ("field", "tree")
 """Of hmac, besides the exact one that so few rows have by default."""
 BEGUN = {kind: f"{example_of(family, 'out.h5')} --checkpoint-every 0" for kind, family in FAMILIES.items()}
 BEGUN |= {kind: f"{BEGUN['hmac']} --density {kind}" for kind in DENSITIES}
+BEGUN |= {"slices": f"{BEGUN['hmac']} --approach 3"}
 """Runs that are stopped before they write their result, and gone on with from a checkpoint."""
 
 PREDICTIONS = {
@@ -98,7 +99,8 @@ CASES = {
         for name in ("a.h5", "others.h5", "a.csv", "a.npz", "a.parquet")
     ]
     + [Case("hmac {} -o out.h5 --levels 3 --quiet", "a.npy", "out.h5")]
-    + [Case(f"hmac {{}} -o out.h5 --levels 3 --quiet --density {kind}", "a.h5", "out.h5") for kind in DENSITIES],
+    + [Case(f"hmac {{}} -o out.h5 --levels 3 --quiet --density {kind}", "a.h5", "out.h5") for kind in DENSITIES]
+    + [Case("hmac {} -o out.h5 --levels 3 --quiet --approach 3", name, "out.h5") for name in ("a.h5", "others.h5")],
     "distances": [
         Case("distances {} -o out.h5 --labels y --quiet", name, "out.h5") for name in ("a.h5", "a.npz", "a.csv")
     ]
