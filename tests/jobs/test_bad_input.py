@@ -272,7 +272,7 @@ OPTIONS = {
     "workers without Dask": (["--workers", "2"], "--workers is for Dask: add --backend dask"),
     "a scheduler without Dask": (["--scheduler", "tcp://x:1"], "--scheduler is for Dask: add --backend dask"),
     "range of one": (["--range", "2"], "range takes two numbers"),
-    "unknown approach": (["--approach", "3"], "invalid choice: 3"),
+    "unknown approach": (["--approach", "4"], "invalid choice: 4"),
     "abbreviated": (["--band", "1"], "[Uu]nrecognized arguments: --band"),
     "unknown dataset": (["--dataset", "Z"], "no array 'Z'"),
     "unknown weights": (["--weights", "v"], "no array 'v'"),

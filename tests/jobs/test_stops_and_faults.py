@@ -163,7 +163,7 @@ def fit(source, settings, backend, run, frame):
     list(backend.map(ascend_block, [1, 2, 3]))
 hmac_levels.fit_hmac = fit
 from parallel_mix.models.hmac import points
-points.measure_frame = lambda source, standardize: Frame(None, None, 1.0)
+points.measure_frame = lambda source, standardize, of_blocks: Frame(None, None, 1.0)
 from parallel_mix.models.hmac.points import Frame
 from parallel_mix.cli import main
 if __name__ == "__main__":

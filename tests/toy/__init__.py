@@ -9,7 +9,7 @@ TOY = Family(
     commands={"toy": ("command", "tell rows by the nearest mean of a class")},
     modules=dict.fromkeys(("file", "words", "pages", "labels", "predictions"), "results"),
     example="toy {rows} -o {output} --labels kind",
-    longer="--repeat 10000",
+    longer="--repeat 20000",
     prediction="predict {result} {rows} -o {output} --labels kind",
 )
 register(TOY)
