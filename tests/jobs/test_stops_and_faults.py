@@ -159,8 +159,9 @@ def fit(source, settings, backend, run, frame):
     from parallel_mix.models.hmac.points import PointsRecipe, Frame
     import numpy as np
     backend.share(PointsRecipe(source, Frame(np.zeros(8), np.ones(8), 1.0)))
-    from parallel_mix.models.hmac.climbing import ascend_block
-    list(backend.map(ascend_block, [1, 2, 3]))
+    from functools import partial
+    from parallel_mix.models.hmac.field_climbing import waves_of_block
+    list(backend.map(partial(waves_of_block, extent=np.ones(8), smallest=1.0), [(0, 1), (1, 2), (2, 3)]))
 hmac_levels.fit_hmac = fit
 from parallel_mix.models.hmac import points
 points.measure_frame = lambda source, standardize, of_blocks: Frame(None, None, 1.0)
