@@ -216,6 +216,18 @@ def test_files_of_before_are_read_and_say_that_they_have_no_checksums(path: Path
         assert "no checksums" in done.stdout
 
 
+def test_a_result_that_keeps_the_labels_of_its_lowest_level_is_read(tmp_path: Path) -> None:
+    path = FIXTURES.parent / "lowest-labels" / "hmac.h5"
+    with h5py.File(path) as file:
+        assert file["hmac/labels"].shape == (40,)
+        sizes = [level["sizes"][()] for level in file["hmac/levels"].values()]
+    done = parallel_mix("export", path, "-o", tmp_path / "labels.csv", "--level", "all")
+    assert done.returncode == 0, done.stderr
+    labels = np.loadtxt(tmp_path / "labels.csv", delimiter=",", skiprows=1, dtype=int)[:, 1:]
+    for level, expected in zip(labels.T, sizes, strict=True):
+        np.testing.assert_array_equal(np.bincount(level), expected)
+
+
 MPI_ON_A_STRANGE_FILE = """
 import os, signal, sys
 from parallel_mix.cli import main
