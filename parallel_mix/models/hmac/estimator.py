@@ -36,8 +36,9 @@ class HMAC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     nested : bool
         Each level climbs from the modes of the one below, so that levels form a tree. If false, each level climbs
         from all points, and levels are independent.
-    approach : {1, 2}
-        1: every step of all ascents in parallel. 2: every ascent in parallel.
+    approach : {1, 2, 3}
+        1: every step of all ascents in parallel. 2: every ascent in parallel. 3: every ascent in parallel, of rows that
+        are taken slice by slice, so that no worker holds others; for one to three columns.
     density : {"auto", "exact", "field", "tree"}
         "exact": sums over all rows. "field": values on a grid, for one to three columns: much faster for many rows.
         "tree": sums over the rows nearby. By default a field for 10,000 rows or more, where it can be, else the tree
