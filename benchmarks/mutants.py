@@ -236,8 +236,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="last-row-of-257",
         file="parallel_mix/models/hmac/climbing.py",
-        old="return [(a, min(a + size, n)) for a in range(0, n, size)]",
-        new="return [(a, min(a + size, n)) for a in range(0, n - 1, size)]",
+        old="return blocks_of(n, size)",
+        new="return blocks_of(n - (n % size == 1), size)",
         why="Approach I loses the last row where it would be a block by itself.",
         tests=(
             "tests/models/test_hmac_oracle.py",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 ROWS_A_PART = 65_536
+"""Rows that are made text of at a time."""
 
 
 def labels_as_csv(names: list[str] | None, columns: dict[str, np.ndarray]) -> Iterator[str]:

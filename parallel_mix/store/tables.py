@@ -72,11 +72,10 @@ class Table:
 
     def parts(self) -> Iterator[tuple[int, Array]]:
         """The rows of numbers, part by part: the number of the first one, and the rows."""
-        for start in range(0, self.count if self.stored is not None else len(self.X), ROWS_A_CHECK):
-            if self.stored is None:
-                yield start, self.X[start : start + ROWS_A_CHECK]
-            else:
-                yield start, self.stored.rows(start, min(start + ROWS_A_CHECK, self.count))
+        rows = len(self.X) if self.stored is None else self.count
+        for start in range(0, rows, ROWS_A_CHECK):
+            stop = min(start + ROWS_A_CHECK, rows)
+            yield start, self.X[start:stop] if self.stored is None else self.stored.rows(start, stop)
 
     def parts_of_weights(self) -> Iterator[Array]:
         """The weights, part by part; none where all rows count alike."""

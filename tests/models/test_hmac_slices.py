@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from sklearn.metrics import adjusted_rand_score
 from parallel_mix.backends.base import Backend
 from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
+from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.models.core import sources
 from parallel_mix.models.core.sources import HeldRows
-from parallel_mix.models.hmac import climb_map, field_climbing
+from parallel_mix.models.hmac import climb_map, field_climbing, levels
 from parallel_mix.models.hmac.density_choice import left_where_they_are
 from parallel_mix.models.hmac.levels import fit_hmac
 from parallel_mix.models.hmac.points import measure_frame
@@ -99,12 +101,22 @@ def test_nobody_asks_for_all_rows(nested: bool, monkeypatch: pytest.MonkeyPatch)
     assert max(source.asked) <= 900
 
 
-def test_ascents_that_the_field_cannot_tell_go_on_by_sums_over_all_rows() -> None:
+def test_ascents_that_the_field_cannot_tell_go_on_by_sums_over_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows far out, beside a cluster that weighs a thousand million times as much."""
     X = np.concatenate([blobs(1500, 2, 3, 1), blobs(30, 2, 2, 5) + 60.0])
     w = np.concatenate([np.full(1500, 1e9), np.ones(30)])
     r = np.random.default_rng(0).permutation(1530)
+    climbed: list[int] = []
+    by_steps = levels.climb_by_steps
+
+    def counted(backend: Backend, n: int, sigma: float, ascents: Ascents) -> Iterator[None]:
+        climbed.append(len(ascents.points))
+        yield from by_steps(backend, n, sigma, ascents)
+
+    monkeypatch.setattr(levels, "climb_by_steps", counted)
     one, other = (fit(HeldRows(X[r], w[r]), approach, bandwidths=(0.4, 0.8, 1.6)) for approach in (2, 3))
+    assert len(climbed) == 3
+    assert min(climbed) > 0
     assert_same_labels(one, other)
     for a, b in zip(one.levels, other.levels, strict=True):
         near = a.modes[:, 0] > 30.0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NEEDS = "parallel_mix.models.hmac.levels"
 LEAVE_FROM = {None: 5_000_000, 3: 0}
-"""From how many rows on HDF5 tables are read in parts, by the approach that was asked for."""
+"""By the approach that was asked for: from how many rows on those in HDF5 stay in their file (else they never do)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Options(CommonOptions, TableOptions):
     weights: str | None = option(None, "dataset or column of row weights", metavar="NAME")
     data: bool = option(
         True,
-        "keep no copy of the data in the result (none is kept of 5,000,000 rows or more in HDF5)",
+        "keep no copy of the data in the result (large tables in HDF5 are never copied)",
         negative="--no-data",
     )
 

@@ -54,8 +54,8 @@ def highest_ends(member: np.ndarray, log_density: Array) -> np.ndarray:
 def thinned(ends: Array, log_density: Array) -> tuple[np.ndarray, np.ndarray]:
     """Of ends that all but coincide the highest: which ends these are, and which of them stands for each end.
 
-    They lie in one cell, a two-hundredth of the tolerance across: what `merge_ends` makes of those that stay is what it
-    makes of all.
+    They lie in one cell, a two-hundredth of the tolerance across. So `merge_ends` makes of those that stay what it
+    makes of all, but where a gap differs from the tolerance by less than a hundredth of it.
     """
     _, _, member = _group_close(ends, MERGE_TOLERANCE / FINER)
     return highest_ends(member, log_density), member

@@ -21,9 +21,9 @@ from parallel_mix.models.clusters.groups import warm_up as warm_up
 from parallel_mix.models.clusters.sharded_substitution import (
     ShardsRecipe,
     SpreadRows,
-    blocks_of,
     joined,
     nearest_of_block,
+    number_of_blocks,
 )
 from parallel_mix.models.clusters.substitution import substitute
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
@@ -119,7 +119,7 @@ def cluster_in_shards(backend: Backend, n: int, starts: Starts, seed: int, steps
     losses = substitute(SpreadRows(backend, n), medoids_of_starts)
     number = int(losses.argmin())
     loss, medoids = int(losses[number]), np.sort(medoids_of_starts[number])
-    labels_of_block = backend.map_reduce(partial(nearest_of_block, medoids=medoids), range(blocks_of(n)), joined)
+    labels_of_block = backend.map_reduce(partial(nearest_of_block, medoids=medoids), range(number_of_blocks(n)), joined)
     labels = np.concatenate([labels_of_block[k] for k in range(len(labels_of_block))])
     labels[medoids] = np.arange(len(medoids))
     return BestStart(loss / steps, starts.first + number, medoids, labels)

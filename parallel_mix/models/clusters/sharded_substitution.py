@@ -87,7 +87,7 @@ def joined(one: dict[int, Ints], other: dict[int, Ints]) -> dict[int, Ints]:
     return one | other
 
 
-def blocks_of(n: int) -> int:
+def number_of_blocks(n: int) -> int:
     """How many blocks so many rows have."""
     return -(-n // BLOCK)
 
@@ -102,7 +102,7 @@ def substitute_in_shards(rows: SpreadRows, medoids: Ints) -> Ints:
 
 def substitute_one_start(backend: Backend, n: int, medoids: Ints) -> int:
     """Exchange the medoids of one start (in place) until a whole sweep brings nothing; return the loss in steps."""
-    blocks, k = range(blocks_of(n)), len(medoids)
+    blocks, k = range(number_of_blocks(n)), len(medoids)
     been, sweep, better, loss, some = np.zeros(n, dtype=np.int64), 0, True, 0, FEWEST
     while better:
         sweep, better, at = sweep + 1, False, 0

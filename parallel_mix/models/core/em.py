@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from parallel_mix.backends.base import Backend
 from parallel_mix.errors import ParallelMixError
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
-from parallel_mix.models.core.sources import RowSource
+from parallel_mix.models.core.sources import RowSource, blocks_of
 
 Array = NDArray[np.float64]
 Arrays = dict[str, Any]
@@ -82,11 +82,6 @@ class RowsAtHand:
         return self.source.weights()
 
 
-def blocks_of(rows: int) -> list[tuple[int, int]]:
-    """The blocks of rows (from, to): they depend on the number of rows alone, so sums have one shape everywhere."""
-    return [(a, min(a + ROWS_A_BLOCK, rows)) for a in range(0, rows, ROWS_A_BLOCK)]
-
-
 def summarize_block(rows: RowsAtHand, block: tuple[int, int], model: Model, parameters: Arrays) -> Arrays:
     """The statistics of one block."""
     return model.summarize(*rows.block(block), parameters)
@@ -115,7 +110,7 @@ class EmLoop:
         run = run or QuietRun()
         self._take_up(run.restored())
         backend.share(SharedRows(source))
-        blocks, weights = blocks_of(source.shape[0]), source.weights()
+        blocks, weights = blocks_of(source.shape[0], ROWS_A_BLOCK), source.weights()
         mass = float(source.shape[0] if weights is None else weights.sum())
         while not self.converged and len(self.log_likelihoods) < self.most_iterations:
             kernel = partial(summarize_block, model=self.model, parameters=self.parameters)

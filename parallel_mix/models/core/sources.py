@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Block = tuple[int, int]
-"""Rows from one number to before another."""
+"""The number of the first row of some, and the number after that of the last one."""
 ROWS_A_BLOCK = 65_536
 """Rows that are read at a time, where all are needed but not at once."""
 
@@ -59,9 +59,13 @@ class HeldRows:
         return None if self.w is None else np.asarray(self.w[start:stop], dtype=np.float64)
 
 
-def blocks_of(rows: int) -> list[Block]:
-    """Blocks (from, to) of up to `ROWS_A_BLOCK` rows, to read one after the other what need not fit into memory."""
-    return [(a, min(a + ROWS_A_BLOCK, rows)) for a in range(0, rows, ROWS_A_BLOCK)]
+def blocks_of(rows: int, at_once: int | None = None) -> list[Block]:
+    """So many rows in blocks of `at_once` (by default `ROWS_A_BLOCK`); the last block may have fewer.
+
+    Blocks depend on the number of rows alone, so that sums over them have one shape everywhere.
+    """
+    step = at_once or ROWS_A_BLOCK
+    return [(a, min(a + step, rows)) for a in range(0, rows, step)]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 from parallel_mix.backends.base import Backend, Kernel, Tasks
 from parallel_mix.errors import TaskError
 from parallel_mix.models.core.run import HowFar, Run, State
+from parallel_mix.models.core.sources import blocks_of
 
 Arrays = dict[str, Any]
 WORTH = 1e6
@@ -95,8 +96,7 @@ class MapOfRows(ResumableMap):
     """Tasks that are blocks of rows (from, to); a result has an array of these rows for each of the named `outputs`."""
 
     def __init__(self, rows: int, at_once: int, what: str, state: State | None, **outputs: np.ndarray) -> None:
-        blocks = [(a, min(a + at_once, rows)) for a in range(0, rows, at_once)]
-        super().__init__(blocks, what, state)
+        super().__init__(blocks_of(rows, at_once), what, state)
         kept = outputs if state is None else state
         self.outputs = {name: np.array(kept[name], dtype=empty.dtype) for name, empty in outputs.items()}
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.models.core.run import HowFar, State
+from parallel_mix.models.core.sources import Block, blocks_of
 from parallel_mix.models.core.tasks import Arrays, ResumableMap, parts_of_state
 from parallel_mix.models.hmac.points import Points
 
@@ -28,18 +29,14 @@ class Share:
     fewest: int
     most: int
 
-    def cut(self, count: int) -> list[tuple[int, int]]:
+    def cut(self, count: int) -> list[Block]:
         """Cut so many start points into blocks, in an order that says nothing of where they are.
 
         So what the first blocks cost tells what the others will.
         """
         step = min(max(-(-count // self.blocks), self.fewest), self.most)
-        blocks = [(a, min(a + step, count)) for a in range(0, count, step)]
+        blocks = blocks_of(count, step)
         return [blocks[k] for k in np.random.default_rng(count).permutation(len(blocks))]
-
-    def slices(self, count: int) -> list[tuple[int, int]]:
-        """Cut so many rows into slices that a worker reads one at a time."""
-        return [(a, min(a + ROWS_A_SLICE, count)) for a in range(0, count, ROWS_A_SLICE)]
 
 
 class Density(Protocol):
@@ -74,16 +71,21 @@ class Density(Protocol):
         """
 
 
+def slices_of(rows: int) -> list[Block]:
+    """So many rows in slices, of which a worker reads one at a time."""
+    return blocks_of(rows, ROWS_A_SLICE)
+
+
 # what a worker runs
 
 
-def climb_rows(points: Points, block: tuple[int, int], sigma: float, density: Density) -> Arrays:
+def climb_rows(points: Points, block: Block, sigma: float, density: Density) -> Arrays:
     """Climb from some rows, in their order."""
     some = density.order_of_rows(points)[slice(*block)]
     return density.climb(points, points.all_rows()[some], points.log_weights[some], sigma)
 
 
-def climb_slice(points: Points, rows: tuple[int, int], sigma: float, density: Density) -> Arrays:
+def climb_slice(points: Points, rows: Block, sigma: float, density: Density) -> Arrays:
     """Climb from rows that are read for this: which end each comes to is told in the order of the rows."""
     X = points.rows_of(*rows)
     order = density.order(X, density.smallest)

@@ -21,6 +21,7 @@ from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.kernels.density.kernel_sums import Array, add_sums, kernel_sums
 from parallel_mix.kernels.density.locality import groups_of_nearby
 from parallel_mix.kernels.density.modal_em import ascend
+from parallel_mix.models.core.sources import Block, blocks_of
 from parallel_mix.models.hmac.points import Points
 
 PAIRS_A_BLOCK = 2_000_000
@@ -127,10 +128,10 @@ class Streams:
         return cls(waves) if waves else None
 
 
-def kernel_blocks(n: int) -> list[tuple[int, int]]:
+def kernel_blocks(n: int) -> list[Block]:
     """Cut the n rows into the blocks of Approach I."""
     size = max(KERNEL_BLOCK, -(-n // (MOST_KERNEL_BLOCKS * KERNEL_BLOCK)) * KERNEL_BLOCK)
-    return [(a, min(a + size, n)) for a in range(0, n, size)]
+    return blocks_of(n, size)
 
 
 # what a worker runs

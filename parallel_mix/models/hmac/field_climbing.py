@@ -20,6 +20,7 @@ from parallel_mix.kernels.density.kernel_sums import Array
 from parallel_mix.kernels.density.locality import order_by_cell
 from parallel_mix.kernels.density.mode_merging import thinned
 from parallel_mix.kernels.density.tree_climb import ascend_on_tree
+from parallel_mix.models.core.sources import Block, blocks_of
 from parallel_mix.models.core.tasks import Arrays
 from parallel_mix.models.hmac.climb_map import Share
 from parallel_mix.models.hmac.mode_tree import FEWER_DIGITS
@@ -45,7 +46,7 @@ class FieldDensity:
     def of(cls, backend: Backend, rows: int, extent: Array, smallest: float) -> FieldDensity:
         """The waves, summed over the rows by all workers, which share the points."""
         step = max(ROWS_A_SUM, -(-rows // 64))
-        blocks = [(a, min(a + step, rows)) for a in range(0, rows, step)]
+        blocks = blocks_of(rows, step)
         sums = backend.map_reduce(partial(waves_of_block, extent=extent, smallest=smallest), blocks, np.add)
         return cls(sums, extent, smallest)
 
@@ -104,7 +105,7 @@ class FieldDensity:
         }
 
 
-def waves_of_block(points: Points, block: tuple[int, int], extent: Array, smallest: float) -> Spectrum:
+def waves_of_block(points: Points, block: Block, extent: Array, smallest: float) -> Spectrum:
     """The waves of some rows."""
     rows = points.rows_of(*block) / smallest
     return spectrum(rows, np.exp(points.log_weights_of(*block)), Grid.over(extent / smallest))

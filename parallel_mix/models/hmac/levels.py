@@ -18,7 +18,7 @@ from parallel_mix.kernels.density.tree_climb import TOGETHER
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource, blocks_of
 from parallel_mix.models.core.tasks import Arrays
-from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_rows, climb_slice, climb_starts
+from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_rows, climb_slice, climb_starts, slices_of
 from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps, most_in_a_block
 from parallel_mix.models.hmac.density_choice import decided, density_of, refuse_rows_far_out
 from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
@@ -124,7 +124,7 @@ class _Fit:
     def _tasks(self, sigma: float, density: Density) -> tuple[Callable[..., Arrays], list[Any], list[Any]]:
         """What a worker does for a block of start points, the blocks, and where the start points of each are."""
         if self._in_slices and not self._goes_on:
-            slices = density.share.slices(self.n)
+            slices = slices_of(self.n)
             return climb_slice, slices, [slice(*rows) for rows in slices]
         starts, log_density = self._starts()
         order = density.order(starts, sigma if self._goes_on else density.smallest)
@@ -194,7 +194,7 @@ class _Fit:
         k, member = merge_ends(ends)
         below = self.levels[-1] if self._goes_on else None
         end_of = relabelled(end, member)  # of each ascent
-        labels = end_of if below is None else self._joined_through(below, end_of)
+        labels = end_of if below is None else end_of[below.through]
         if below is None or self.members is None:
             self.members = Members.of(labels if below is None else below.first_labels, self.weight)
         members = self.members if below is None else self.members.joined(labels)
@@ -222,15 +222,12 @@ class _Fit:
         if below is not None:
             below.parent = rank[end_of]
         if self.levels:
-            level.unchanged = _as_before(self.levels[-1], level)
+            one, other = (some.first_labels if below is None else some.through for some in (self.levels[-1], level))
+            level.unchanged = bool(np.array_equal(one, other))
         self.levels.append(level)
         self.works.append(work)
         self.ascents = self.streams = self.climbs = self.kept_climbs = None
         self.run.offer(self._state)
-
-    def _joined_through(self, below: Level, end_of: np.ndarray) -> np.ndarray:
-        """The end of each cluster of the lowest level, from the end of each of the level below."""
-        return end_of[below.joins] if below.joins.size else end_of
 
     def _clusters_of_several(self) -> list[int]:
         """The number of clusters of more than one distinct row at each level."""
@@ -319,10 +316,3 @@ class _Fit:
             self.ascents = Ascents.from_state(state)
         self.streams = Streams.from_state(state)
         self.kept_climbs = state if "tasks" in state else None
-
-
-def _as_before(below: Level, level: Level) -> bool:
-    """Whether the clustering of a level is that of the one below."""
-    if not level.joins.size:
-        return bool(np.array_equal(level.first_labels, below.first_labels))
-    return bool(np.array_equal(level.joins, below.joins if below.joins.size else np.arange(len(below.sizes))))

@@ -40,6 +40,11 @@ class Level:
         return relabelled(self.first_labels.copy(), self.joins) if self.joins.size else self.first_labels
 
     @property
+    def through(self) -> np.ndarray:
+        """The cluster here of each cluster of the level that rows climbed at."""
+        return self.joins if self.joins.size else np.arange(len(self.sizes), dtype=np.int32)
+
+    @property
     def rows(self) -> int:
         """How many rows there are."""
         return len(self.first_labels)
