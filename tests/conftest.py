@@ -17,7 +17,7 @@ import pytest
 
 from parallel_mix.kernels.metrics.signatures import Signatures
 from parallel_mix.store.checksums import Checksums
-from tests.processes import dask_address, run_forked, start_dask
+from tests.processes import dask_address, rank, run_forked, start_dask, start_ranks
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,8 +58,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Start the one Dask cluster that serves all processes of the tests."""
+    """Start the one Dask cluster and the one server of ranks, which serve all processes of the tests."""
     start_dask()
+    start_ranks()
 
 
 BUDGET = 25.0
@@ -109,9 +110,11 @@ def parallel_mix(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line program to its end; `more` are variables of its environment."""
     before, after = launcher(backend)
-    if not before and more.keys() <= {"PYTHONPATH"}:
+    forked = more.keys() <= {"PYTHONPATH"}  # what reads other variables when it is loaded has been loaded by then
+    if not before and forked:
         return run_forked([*map(str, words), *after], environment(**more), timeout)
-    return run_to_end([*before, str(BIN / "parallel-mix"), *map(str, words), *after], timeout, **more)
+    program = rank() if forked else [str(BIN / "parallel-mix")]
+    return run_to_end([*before, *program, *map(str, words), *after], timeout, **more)
 
 
 def run_to_end(command: list[str], timeout: float = 120, **more: str) -> subprocess.CompletedProcess[str]:

@@ -1,8 +1,8 @@
 """An HDF5 file is looked at before the library opens it.
 
-Where the file ends with checksums, its bytes are compared with them. Then a copy of this process (a fork) reads some of
-everything in the file, as the HDF5 library can crash, or loop for ever, on bytes that are not what it wrote. The copy
-gives itself some seconds for each part of the file; how it ends is all that is asked.
+A copy of this process (a fork) reads some of everything in the file, as the HDF5 library can crash, or loop for ever,
+on bytes that are not what it wrote. The copy gives itself some seconds for each part of the file; how it ends is all
+that is asked. Meanwhile, where the file ends with checksums, this process compares its bytes with them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import signal
 import socket
 import stat
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -74,22 +76,25 @@ def _state_of(path: Path) -> _State:
 def _look(path: Path) -> Checksums | str | None:
     """The checksums of a file, None if it has none; or a text on what is wrong with it."""
     try:
-        sums = Checksums.of(path)
-        if sums is not None:
-            sums.compare_plain()
+        with _trial(path) as end_of_trial:
+            sums = Checksums.of(path)
+            if sums is not None:
+                sums.compare_plain()
+            end = -end_of_trial()
     except DifferentError as error:
         return str(error)
-    return _try_out(path) or sums
-
-
-def _try_out(path: Path) -> str:
-    """Let a copy of this process read the file; returned is a text on what is wrong with it, or an empty one."""
-    if _helper is None and "mpi4py.MPI" in sys.modules:
-        return ""  # a process in which MPI runs should not be copied, and nobody called `before_mpi`
-    end = -(_end_of(path) if _helper is None else _helper.end_of(path))
     if end == signal.SIGALRM:
         return "the HDF5 library does not come to an end with it"
-    return f"the HDF5 library crashes on it ({signal.Signals(end).name})" if end in CRASHES else ""
+    return f"the HDF5 library crashes on it ({signal.Signals(end).name})" if end in CRASHES else sums
+
+
+def _trial(path: Path) -> AbstractContextManager[Callable[[], int]]:
+    """A trial of the file by a copy of this process, or of one that was forked before MPI began."""
+    if _helper is not None:
+        return _helper.trial(path)
+    if "mpi4py.MPI" in sys.modules:
+        return contextlib.nullcontext(lambda: 0)  # MPI should not be copied, and nobody called `before_mpi`
+    return _trial_by_a_copy(path)
 
 
 class _Helper:
@@ -103,12 +108,22 @@ class _Helper:
         there.close()
         self._lines = here.makefile("rw", encoding="utf-8", errors="surrogateescape")
 
-    def end_of(self, path: Path) -> int:
-        """The exit code of a copy that reads the file, a signal as a negative number."""
+    @contextlib.contextmanager
+    def trial(self, path: Path) -> Iterator[Callable[[], int]]:
+        """Let a copy read the file; what is yielded waits for its exit code, a signal as a negative number."""
         self._lines.write(json.dumps(str(path.absolute())) + "\n")
         self._lines.flush()
-        answer = self._lines.readline()
-        return int(answer or 0)  # nothing is known where the helper was killed
+        answers: list[str] = []
+
+        def end() -> int:
+            answers.append(self._lines.readline())
+            return int(answers[0] or 0)  # nothing is known where the helper was killed
+
+        try:
+            yield end
+        finally:
+            if not answers:
+                end()
 
     def _serve(self, channel: socket.socket) -> NoReturn:
         """Answer until the process that was copied has ended."""
@@ -119,7 +134,8 @@ class _Helper:
             _close_streams()
             with channel.makefile("rw", encoding="utf-8", errors="surrogateescape") as lines:
                 while line := lines.readline():
-                    lines.write(f"{_end_of(Path(json.loads(line)))}\n")
+                    with _trial_by_a_copy(Path(json.loads(line))) as end:
+                        lines.write(f"{end()}\n")
                     lines.flush()
         finally:
             os._exit(0)
@@ -134,18 +150,27 @@ def before_mpi() -> None:
     _helper = _Helper()
 
 
-def _end_of(path: Path) -> int:
-    """The exit code of a copy of this process that reads a file, a signal as a negative number."""
+@contextlib.contextmanager
+def _trial_by_a_copy(path: Path) -> Iterator[Callable[[], int]]:
+    """Let a copy of this process read a file; what is yielded waits for its exit code, a signal as a negative number.
+
+    A copy that nobody waited for is ended.
+    """
     child = os.fork()
     if not child:
         _read_some_of_all(path)
     ended = False
-    try:
+
+    def end() -> int:
+        nonlocal ended
         _, status = os.waitpid(child, 0)
         ended = True
         return os.waitstatus_to_exitcode(status)
+
+    try:
+        yield end
     finally:
-        if not ended:  # a signal stopped this process while it waited
+        if not ended:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,18 +94,19 @@ class StoredMatrix:
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Array]]:
         """The rows start..stop, in blocks (number of the first row, entries) that fit into a core's cache.
 
-        The entries are to be read and not to be written to.
+        The entries are to be read and not to be written to. They are compared with their checksums meanwhile: nothing
+        that was made of them is to be believed before the last block.
         """
-        with self._opened() as dataset:
+        with self._opened() as dataset, ThreadPoolExecutor(1) as beside:
             mapped_ones = mapped_entries(dataset, self.path, "r")
             entries = dataset if mapped_ones is None else mapped_ones
             sums = self._sums_of(dataset)
-            step = rows_at_once(dataset.nbytes // max(len(dataset), 1), sums.grid.piece_rows if sums else 1)
+            compared = beside.submit(sums.compare_range, entries, start, stop) if sums else None
+            step = rows_at_once(dataset.nbytes // max(len(dataset), 1))
             for a in range(start, stop, step):
-                b = min(a + step, stop)
-                if sums:
-                    sums.compare_range(entries, a, b)
-                yield a, floating(entries[a:b])
+                yield a, floating(entries[a : min(a + step, stop)])
+            if compared:
+                compared.result()
         self.check_unchanged()  # a file that was cut short meanwhile reads as zeros
 
     @property
