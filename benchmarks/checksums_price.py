@@ -2,8 +2,8 @@
 
 python benchmarks/checksums_price.py [ROWS]      ROWS of the matrix, 7000 if left out
 
-Each command runs in a forked process, whose imports are done, with and without checksums in turn, nine pairs; beside
-them the same for the functions alone that write or read.
+Each command runs in a forked process, whose imports are done, 24 times with and 24 times without checksums, in turn,
+every other time with them first; beside them the same for the functions alone that write or read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from parallel_mix.store.checksums import Checksums, Grid
 from parallel_mix.store.results import read_data, read_result, write_tree
 from parallel_mix.store.stored_matrix import StoredMatrix, survey
 
-PAIRS = 9
+PAIRS = 24
 
 
 def no_sums(self: Grid, values: np.ndarray, first_byte: int) -> list[int]:
@@ -65,7 +65,8 @@ def command(words: str) -> None:
     if not child:
         code = 1
         try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             run_command(words.split())
         except SystemExit as error:
             code = int(error.code or 0)
@@ -78,9 +79,12 @@ def command(words: str) -> None:
 def show(what: str, action: Callable[[], object]) -> None:
     """A line of the table."""
     seconds(action, True)
-    pairs = [(seconds(action, False), seconds(action, True)) for _ in range(PAIRS)]
-    without, checked = (statistics.median(times) for times in zip(*pairs, strict=True))
-    print(f"| {what} | {without:.3f} | {checked:.3f} | {100 * (checked / without - 1):+.1f} % |", flush=True)
+    times: dict[bool, list[float]] = {False: [], True: []}
+    for k in range(PAIRS):
+        for checked in (k % 2 == 0, k % 2 == 1):
+            times[checked].append(seconds(action, checked))
+    without, with_them = statistics.median(times[False]), statistics.median(times[True])
+    print(f"| {what} | {without:.3f} | {with_them:.3f} | {100 * (with_them / without - 1):+.1f} % |", flush=True)
 
 
 def main() -> None:
