@@ -34,7 +34,7 @@ PLAIN_BYTES = 1_048_576
 """The bytes of a plain block, which has one checksum."""
 LEAST_WIDTH = 512
 """Pieces of fewer bytes a row are slow to compare: they are of tiles whose distances take far longer."""
-LEAST_BYTES = 65_536
+LEAST_BYTES = 262_144
 """Rows of a matrix with one checksum have pieces of at least so many bytes, where a tile is so large."""
 
 
