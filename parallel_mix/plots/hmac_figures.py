@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.plots.figures import new_figure, tidy
-from parallel_mix.plots.maps import Group, draw_bins, scatter_groups
+from parallel_mix.plots.maps import Cloud, Group, draw_bins, scatter_groups
 from parallel_mix.plots.palette import GREY, Styles
 
 Array = NDArray[np.float64]
@@ -126,11 +126,11 @@ def draw_counts(result: HmacResult) -> Any:
     return figure
 
 
-def draw_scatter(result: HmacResult, styles: Styles, X: Array, names: tuple[str, str], level: int) -> Any:
+def draw_scatter(result: HmacResult, styles: Styles, cloud: Cloud, names: tuple[str, str], level: int) -> Any:
     """Points in two coordinates, clusters in their colours and markers; of many points their number in each bin."""
     figure = new_figure(7.5, 6)
     axes = figure.add_subplot()
-    _scatter(axes, result, styles, X, level, size=14, bins=BINS, named=True)
+    _scatter(axes, result, styles, cloud, level, size=14, bins=BINS, named=True)
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
     chosen = result.levels[level]
@@ -142,19 +142,20 @@ def draw_scatter(result: HmacResult, styles: Styles, X: Array, names: tuple[str,
     return figure
 
 
-def draw_pairs(result: HmacResult, styles: Styles, X: Array, names: list[str], level: int) -> Any:
+def draw_pairs(result: HmacResult, styles: Styles, cloud: Cloud, names: list[str], level: int) -> Any:
     """The points in every pair of columns, clusters in their colours and markers."""
-    d = X.shape[1]
+    d = len(cloud.low)
     figure = new_figure(2.0 * d + 1, 2.0 * d + 0.5)
     grid = figure.subplots(d, d, squeeze=False)
     for row in range(d):
         for column in range(d):
             axes = grid[row][column]
             if row == column:
-                axes.hist(X[:, row], bins=30, color="#BBBBBB")
+                edges, heights = _histogram(cloud.columns(row), 30)
+                axes.stairs(heights, edges, fill=True, color="#BBBBBB")
                 axes.set_yticks([])
             else:
-                _scatter(axes, result, styles, X[:, [column, row]], level, size=5, bins=BINS_OF_A_PAIR)
+                _scatter(axes, result, styles, cloud.columns(column, row), level, size=5, bins=BINS_OF_A_PAIR)
             axes.tick_params(labelsize=6)
             if row == d - 1:
                 axes.set_xlabel(names[column], fontsize=8)
@@ -188,12 +189,22 @@ def draw_densities(result: HmacResult, styles: Styles, level: int) -> Any:
     return figure
 
 
-def principal_coordinates(Z: Array) -> tuple[Array, Array, Array]:
-    """First two principal axes in the coordinates of the analysis: mean, axes (2, d), shares of the variance."""
-    mean = Z.mean(axis=0)
-    spread = np.abs(Z - mean).max() or 1.0  # squares of very large numbers are infinite
-    covariance = np.atleast_2d(np.cov((Z - mean) / spread, rowvar=False))
-    values, vectors = np.linalg.eigh(covariance)
+def _histogram(cloud: Cloud, bins: int) -> tuple[Array, NDArray[np.int64]]:
+    """The edges of bins of one coordinate, and the number of points in each."""
+    between = (float(cloud.low[0]), float(cloud.high[0]))
+    counts = np.sum([np.histogram(part, bins, between)[0] for _, part in cloud.parts()], axis=0)
+    return np.histogram_bin_edges(np.array(between), bins), counts
+
+
+def principal_coordinates(cloud: Cloud) -> tuple[Array, Array, Array]:
+    """First two principal axes of points: mean, axes (2, d), shares of the variance."""
+    half = cloud.high / 2.0 - cloud.low / 2.0
+    reach = float(half.max()) or 1.0  # squares, and sums, of very large numbers are infinite
+    middle = cloud.low + half
+    mean = sum(((some - middle) / reach).sum(axis=0) for _, some in cloud.parts()) / cloud.count
+    centred = ((some - middle) / reach - mean for _, some in cloud.parts())
+    values, vectors = np.linalg.eigh(sum(some.T @ some for some in centred))
+    mean = middle + mean * reach
     axes = vectors[:, ::-1][:, :2].T
     flip = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
     return mean, axes * flip[:, None], values[::-1][:2] / values.sum()
@@ -203,18 +214,25 @@ def _scatter(
     axes: Any,
     result: HmacResult,
     styles: Styles,
-    X: Array,
+    cloud: Cloud,
     level: int,
     size: float,
     bins: int,
     named: bool = False,
 ) -> None:
     """Draw the points, or their number in each bin with the numbers of the clusters that are named in the legend."""
-    numbers = styles.numbers[level][result.levels[level].labels]
-    if len(X) <= MOST_POINTS:
-        scatter_groups(axes, X, [Group(numbers == number, int(number)) for number in np.unique(numbers)], size)
+    chosen = result.levels[level]
+
+    def styles_of(start: int, stop: int) -> NDArray[np.int64]:
+        """The style numbers of the rows start..stop."""
+        return np.asarray(styles.numbers[level][chosen.labels_of(start, stop)])
+
+    if cloud.count <= MOST_POINTS:
+        numbers = styles_of(0, cloud.count)
+        groups = [Group(numbers == number, int(number)) for number in np.unique(numbers)]
+        scatter_groups(axes, cloud.all(), groups, size)
         return
-    fullest = draw_bins(axes, X, numbers, bins)
+    fullest = draw_bins(axes, cloud, styles_of, bins)
     for cluster in _named(styles, level) if named else []:
         place = fullest[int(styles.numbers[level][cluster])]
         axes.text(*place, str(cluster), ha="center", va="center", fontsize=9, fontweight="bold", zorder=3)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,21 +42,60 @@ def scatter_groups(axes: Any, Z: Array, groups: Sequence[Group], size: float) ->
         )  # fmt: skip
 
 
-def draw_bins(axes: Any, Z: Array, numbers: NDArray[np.int64], bins: int) -> dict[int, tuple[float, float]]:
-    """Draw many points as an image of `bins` x `bins`: each bin in the colour of most of its points (their style
-    `numbers`), the more opaque the more there are; return the middle of each style's fullest bin.
+@dataclass(frozen=True)
+class Cloud:
+    """Points that are looked at part by part, as there may be too many to hold them all."""
+
+    parts: Callable[[], Iterable[tuple[int, Array]]]  # the number of the first point of each part, and its points
+    count: int
+    low: Array  # the range of each coordinate
+    high: Array
+
+    @classmethod
+    def of(cls, parts: Callable[[], Iterable[tuple[int, Array]]]) -> Cloud:
+        """The cloud of these parts."""
+        ranges = [(some.min(axis=0), some.max(axis=0), len(some)) for _, some in parts()]
+        low, high, counts = zip(*ranges, strict=True)
+        return cls(parts, sum(counts), np.min(low, axis=0), np.max(high, axis=0))
+
+    def columns(self, *which: int) -> Cloud:
+        """The same points in some of the coordinates."""
+        chosen = list(which)
+        return Cloud(
+            lambda: ((first, part[:, chosen]) for first, part in self.parts()),
+            self.count,
+            self.low[chosen],
+            self.high[chosen],
+        )
+
+    def all(self) -> Array:
+        """All points together."""
+        return np.concatenate([some for _, some in self.parts()])
+
+
+def draw_bins(
+    axes: Any, cloud: Cloud, styles_of: Callable[[int, int], NDArray[np.int64]], bins: int
+) -> dict[int, tuple[float, float]]:
+    """Draw many points as an image of `bins` x `bins`: each bin in the colour of most of its points, the more opaque
+    the more there are; return the middle of each style's fullest bin. `styles_of` gives the style numbers of the points
+    start..stop.
     """
     from matplotlib.colors import to_rgb
 
-    low, high = Z.min(axis=0), Z.max(axis=0)
+    low, high = cloud.low, cloud.high
     half = np.where(high > low, high / 2.0 - low / 2.0, 0.5)  # of the range, which itself may be too large for a double
-    column, row = np.minimum((Z / 2.0 - low / 2.0) / half * bins, bins - 1).astype(np.int64).T
-    styles, which = np.unique(numbers, return_inverse=True)
-    counts = np.bincount((which * bins + row) * bins + column, minlength=len(styles) * bins * bins)
-    counts = counts.reshape(len(styles), bins, bins)
+    of_styles: dict[int, NDArray[np.int64]] = {}
+    for first, Z in cloud.parts():
+        column, row = np.minimum((Z / 2.0 - low / 2.0) / half * bins, bins - 1).astype(np.int64).T
+        some, which = np.unique(styles_of(first, first + len(Z)), return_inverse=True)
+        added = np.bincount((which * bins + row) * bins + column, minlength=len(some) * bins * bins)
+        for style, more in zip(some.tolist(), added.reshape(len(some), bins, bins), strict=True):
+            of_styles[style] = of_styles[style] + more if style in of_styles else more
+    styles = sorted(of_styles)
+    counts = np.stack([of_styles[style] for style in styles])
     total = counts.sum(axis=0)
     image = np.empty((bins, bins, 4))
-    image[..., :3] = np.array([to_rgb(colour_of(int(style))) for style in styles])[counts.argmax(axis=0)]
+    image[..., :3] = np.array([to_rgb(colour_of(style)) for style in styles])[counts.argmax(axis=0)]
     opaque = FAINTEST + (1.0 - FAINTEST) * np.log(np.maximum(total, 1)) / np.log(max(total.max(), 2))
     image[..., 3] = np.where(total > 0, opaque, 0.0)
     (left, bottom), (right, top) = low, low + half + half
@@ -63,7 +103,7 @@ def draw_bins(axes: Any, Z: Array, numbers: NDArray[np.int64], bins: int) -> dic
     axes.set_aspect("auto")
     fullest = [np.unravel_index(count.argmax(), count.shape) for count in counts]
     middles = [low + 2.0 * ((np.array([x, y]) + 0.5) / bins * half) for y, x in fullest]
-    return {int(style): (float(x), float(y)) for style, (x, y) in zip(styles, middles, strict=True)}
+    return {style: (float(x), float(y)) for style, (x, y) in zip(styles, middles, strict=True)}
 
 
 def draw_map(

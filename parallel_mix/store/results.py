@@ -122,8 +122,11 @@ def data_tree(table: Table, selection: Selection, known: str, keep: bool) -> Tre
     return {**tree, "": table if keep else names}
 
 
-def read_data(path: Path) -> Table:
-    """The data that a result was made from: its own copy, or the input file if that is unchanged."""
+def read_data(path: Path, whole: bool = True) -> Table:
+    """The data that a result was made from: its own copy, or the input file if that is unchanged.
+
+    Where they need not be read `whole`, rows of an input file in HDF5 stay there.
+    """
     with opened(path) as file:
         data = file["data"]
         kept = bool(data.attrs["kept"])
@@ -133,7 +136,7 @@ def read_data(path: Path) -> Table:
         return read_hdf5(path, Selection("data/X"))
     if not source.exists():
         raise InputError(f"{path} was written without its data, and {source} is not there any more.")
-    table = read_table(source, selection)
+    table = read_table(source, selection, leave_from=None if whole else 0)
     if digest(table) != known:
         raise InputError(f"{source} has changed since {path} was made from it: make the result again.")
     return table

@@ -18,10 +18,11 @@ from parallel_mix.errors import InputError
 from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.models.core import sources
 from parallel_mix.models.core.sources import HeldRows
-from parallel_mix.models.hmac import climb_map, field_climbing, levels
+from parallel_mix.models.hmac import climb_map, climbing, field_climbing, levels, prediction
 from parallel_mix.models.hmac.density_choice import left_where_they_are
 from parallel_mix.models.hmac.levels import fit_hmac
 from parallel_mix.models.hmac.points import measure_frame
+from parallel_mix.models.hmac.prediction import predict_hmac
 from parallel_mix.models.hmac.result import HmacResult, HmacSettings
 from parallel_mix.progress import Progress
 from parallel_mix.runs import reader
@@ -97,8 +98,11 @@ class Watched:
 def test_nobody_asks_for_all_rows(nested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "ROWS_A_BLOCK", 500)
     source = Watched(HeldRows(blobs(3000, 2, 5, 3)))
-    fit(source, 3, nested=nested)
+    result = fit(source, 3, nested=nested)
+    with SerialBackend(1) as alone:
+        labels = predict_hmac(result, source, source.held.X, 2, alone)
     assert max(source.asked) <= 900
+    assert (labels == result.levels[2].labels).mean() > 0.99
 
 
 def test_ascents_that_the_field_cannot_tell_go_on_by_sums_over_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,13 +111,14 @@ def test_ascents_that_the_field_cannot_tell_go_on_by_sums_over_all_rows(monkeypa
     w = np.concatenate([np.full(1500, 1e9), np.ones(30)])
     r = np.random.default_rng(0).permutation(1530)
     climbed: list[int] = []
-    by_steps = levels.climb_by_steps
+    by_steps = climbing.climb_by_steps
 
     def counted(backend: Backend, n: int, sigma: float, ascents: Ascents) -> Iterator[None]:
         climbed.append(len(ascents.points))
         yield from by_steps(backend, n, sigma, ascents)
 
     monkeypatch.setattr(levels, "climb_by_steps", counted)
+    monkeypatch.setattr(prediction, "climb_by_steps", counted)
     one, other = (fit(HeldRows(X[r], w[r]), approach, bandwidths=(0.4, 0.8, 1.6)) for approach in (2, 3))
     assert len(climbed) == 3
     assert min(climbed) > 0
@@ -122,6 +127,14 @@ def test_ascents_that_the_field_cannot_tell_go_on_by_sums_over_all_rows(monkeypa
         near = a.modes[:, 0] > 30.0
         assert near.any()
         np.testing.assert_allclose(b.modes[near], a.modes[near], atol=1e-5)
+    with SerialBackend(1) as alone:
+        new = X + 0.01
+        of_one, of_other = (predict_hmac(result, HeldRows(X[r], w[r]), new, 0, alone) for result in (one, other))
+    assert len(climbed) == 4
+    assert adjusted_rand_score(of_one, of_other) > 0.99
+    far = X[:, 0] > 30.0
+    assert (of_other[far] >= 0).all()
+    assert adjusted_rand_score(of_one[far], of_other[far]) == 1.0
 
 
 def test_what_approach_3_cannot_do_is_a_sentence() -> None:

@@ -6,20 +6,27 @@ import numpy as np
 import pytest
 
 from parallel_mix import HMAC
-from parallel_mix.plots.maps import FAINTEST, draw_bins
+from parallel_mix.plots.hmac_figures import principal_coordinates
+from parallel_mix.plots.maps import FAINTEST, Cloud, draw_bins
 from parallel_mix.plots.palette import colour_of, largest_part
 from tests.conftest import blobs
 
 pytest.importorskip("matplotlib")
 
 
-def test_a_bin_has_the_colour_of_most_of_its_points_and_is_as_opaque_as_there_are_many() -> None:
+def cloud_of(Z: np.ndarray, rows: int) -> Cloud:
+    """The points in parts of so many rows."""
+    return Cloud.of(lambda: ((a, Z[a : a + rows]) for a in range(0, len(Z), rows)))
+
+
+@pytest.mark.parametrize("rows", [1_000, 300])
+def test_a_bin_has_the_colour_of_most_of_its_points_and_is_as_opaque_as_there_are_many(rows: int) -> None:
     from matplotlib.figure import Figure
 
     r = np.random.default_rng(3)
     Z, numbers = r.uniform(-2, 5, (1_000, 2)), r.integers(-1, 3, 1_000)
     axes = Figure().add_subplot()
-    fullest = draw_bins(axes, Z, numbers, bins=9)
+    fullest = draw_bins(axes, cloud_of(Z, rows), lambda a, b: numbers[a:b], bins=9)
     image, low, width = np.asarray(axes.images[0].get_array()), Z.min(axis=0), np.ptp(Z, axis=0) / 9
     places = [tuple(np.minimum((z - low) // width, 8).astype(int)) for z in Z]
     most = max(places.count(place) for place in set(places))
@@ -44,8 +51,18 @@ def test_points_of_one_place_are_one_bin() -> None:
     from matplotlib.figure import Figure
 
     axes = Figure().add_subplot()
-    draw_bins(axes, np.ones((5, 2)), np.zeros(5, dtype=np.int64), bins=4)
+    draw_bins(axes, cloud_of(np.ones((5, 2)), 2), lambda a, b: np.zeros(b - a, dtype=np.int64), bins=4)
     assert (np.asarray(axes.images[0].get_array())[..., 3] > 0).sum() == 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200])
+def test_principal_coordinates_of_parts(scale: float) -> None:
+    Z = np.random.default_rng(5).normal(size=(1_000, 3)) @ np.diag([1.0, 3.0, 2.0]) + 7.0
+    mean, axes, share = principal_coordinates(cloud_of(Z * scale, 130))
+    values, vectors = np.linalg.eigh(np.cov(Z, rowvar=False))
+    assert mean / scale == pytest.approx(Z.mean(axis=0))
+    assert np.abs(axes) == pytest.approx(np.abs(vectors[:, [2, 1]].T))
+    assert share == pytest.approx(values[[2, 1]] / values.sum())
 
 
 @pytest.mark.parametrize("nested", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from parallel_mix.families.hmac.file import read_clustering
 from parallel_mix.models.hmac.result import HmacResult
 from parallel_mix.plots import hmac_figures as figures
 from parallel_mix.plots.figures import save
-from parallel_mix.plots.palette import Styles, style_clusters
+from parallel_mix.plots.maps import Cloud
+from parallel_mix.plots.palette import style_clusters
 from parallel_mix.store.results import read_data, read_names
 
+Array = NDArray[np.float64]
 MOST_PAIR_COLUMNS = 6
 
 
@@ -53,44 +56,43 @@ class LevelChoices:
 def draw(path: Path, folder: Path, formats: tuple[str, ...], choices: LevelChoices) -> list[Path]:
     """Draw the tree, the counts, and scatters and densities of some levels."""
     result = read_clustering(path)
-    X = read_data(path).X
-    names = read_names(path)[1] or [f"column {k + 1}" for k in range(X.shape[1])]
+    table = read_data(path, whole=result.settings.approach != 3)
+    names = read_names(path)[1] or [f"column {k + 1}" for k in range(table.X.shape[1])]
     levels, pair = choices.levels(result), choices.pair(names)
+    points = Cloud.of(table.parts)
+    shown, axes_names = in_two_coordinates(result, points, names, pair)
     styles = style_clusters(result)
     written = []
     if result.settings.nested:
         written += save(figures.draw_tree(result, styles), folder, "tree", formats)
     written += save(figures.draw_counts(result), folder, "clusters", formats)
     for level in levels:
-        written += _plot_level(result, styles, X, names, pair, level, folder, formats)
+        figure = figures.draw_scatter(result, styles, shown, axes_names, level)
+        written += save(figure, folder, f"scatter-level-{level:02d}", formats)
+        if 3 <= len(names) <= MOST_PAIR_COLUMNS and pair is None:
+            figure = figures.draw_pairs(result, styles, points, names, level)
+            written += save(figure, folder, f"pairs-level-{level:02d}", formats)
+        written += save(figures.draw_densities(result, styles, level), folder, f"densities-level-{level:02d}", formats)
     return written
 
 
-def _plot_level(
-    result: HmacResult,
-    styles: Styles,
-    X: NDArray[np.float64],
-    names: list[str],
-    pair: tuple[int, int] | None,
-    level: int,
-    folder: Path,
-    formats: tuple[str, ...],
-) -> list[Path]:
-    if pair is not None:
-        shown, labels = X[:, list(pair)], (names[pair[0]], names[pair[1]])
-    elif X.shape[1] == 1:
-        shown, labels = np.column_stack([X[:, 0], np.arange(len(X))]), (names[0], "row")
-    elif X.shape[1] == 2:
-        shown, labels = X, (names[0], names[1])
-    else:
-        Z = result.frame.inward(X)
-        mean, axes, share = figures.principal_coordinates(Z)
-        shown = (Z - mean) @ axes.T
-        labels = (f"first principal coordinate ({share[0]:.0%})", f"second principal coordinate ({share[1]:.0%})")
-    figure = figures.draw_scatter(result, styles, shown, labels, level)
-    written = save(figure, folder, f"scatter-level-{level:02d}", formats)
-    if 3 <= X.shape[1] <= MOST_PAIR_COLUMNS and pair is None:
-        figure = figures.draw_pairs(result, styles, X, names, level)
-        written += save(figure, folder, f"pairs-level-{level:02d}", formats)
-    written += save(figures.draw_densities(result, styles, level), folder, f"densities-level-{level:02d}", formats)
-    return written
+def in_two_coordinates(
+    result: HmacResult, points: Cloud, names: list[str], pair: tuple[int, int] | None
+) -> tuple[Cloud, tuple[str, str]]:
+    """The points in two columns, or in their principal coordinates, and the names of these two."""
+    d = len(points.low)
+    if pair is not None or d == 2:
+        one, other = pair or (0, 1)
+        return points.columns(one, other), (names[one], names[other])
+    if d == 1:
+        numbered = changed(points, lambda first, X: np.column_stack([X[:, 0], first + np.arange(len(X))]))
+        return numbered, (names[0], "row")
+    inward = changed(points, lambda _, X: result.frame.inward(X))
+    mean, axes, share = figures.principal_coordinates(inward)
+    along_axes = changed(inward, lambda _, Z: (Z - mean) @ axes.T)
+    return along_axes, (f"first principal coordinate ({share[0]:.0%})", f"second principal coordinate ({share[1]:.0%})")
+
+
+def changed(cloud: Cloud, change: Callable[[int, Array], Array]) -> Cloud:
+    """The points of a cloud after a change of each part, of which the number of the first one is told."""
+    return Cloud.of(lambda: ((first, change(first, part)) for first, part in cloud.parts()))

@@ -20,7 +20,7 @@ NEEDS = "parallel_mix.models.hmac.prediction"
 def predict(options: Any, backend: Backend) -> None:
     """New points climb to the modes of an hmac result."""
     result = read_clustering(options.model)
-    known = read_data(options.model)
+    known = read_data(options.model, whole=result.settings.approach != 3)
     columns = read_names(options.model)[1]
     of_model = {"model_columns": tuple(columns)} if columns else {"width": known.X.shape[1]}
     selection = replace(options.selection(), **of_model)

@@ -39,6 +39,11 @@ class Level:
         """The cluster of each row, (n) int32."""
         return relabelled(self.first_labels.copy(), self.joins) if self.joins.size else self.first_labels
 
+    def labels_of(self, start: int, stop: int) -> np.ndarray:
+        """The cluster of each of the rows start..stop."""
+        first = self.first_labels[start:stop]
+        return np.asarray(self.joins[first]) if self.joins.size else first
+
     @property
     def through(self) -> np.ndarray:
         """The cluster here of each cluster of the level that rows climbed at."""

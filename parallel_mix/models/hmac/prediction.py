@@ -17,7 +17,7 @@ from parallel_mix.kernels.density.mode_merging import MERGE_TOLERANCE
 from parallel_mix.models.core.run import HowFar, QuietRun, Run, State
 from parallel_mix.models.core.sources import RowSource
 from parallel_mix.models.hmac.climb_map import Density, MapOfClimbs, climb_starts
-from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks
+from parallel_mix.models.hmac.climbing import Streams, climb_by_blocks, climb_by_steps
 from parallel_mix.models.hmac.density_choice import density_of
 from parallel_mix.models.hmac.density_choice import warm_up as warm_up_for
 from parallel_mix.models.hmac.mode_tree import Level
@@ -43,9 +43,10 @@ def predict_hmac(
         raise InputError(f"Row {far[0] + 1} of the new points is more than {FARTHEST:g} bandwidths away from the data.")
     kind = result.settings.density
     warm_up_for(kind)
-    backend.share(PointsRecipe(source, result.frame))
+    backend.share(PointsRecipe(source, result.frame, whole=result.settings.approach != 3))
     density = density_of(kind, backend, source, result.frame, float(result.bandwidths[0]))
-    climber: _Climber = _ByBlocks(backend, source.shape[0]) if density is None else _ByMap(backend, density)
+    rows = source.shape[0]
+    climber: _Climber = _ByBlocks(backend, rows) if density is None else _ByMap(backend, rows, density)
     run = run or QuietRun()
     state = run.restored()
     labels, open_rows, first = np.full(len(X), -1, dtype=np.int32), np.arange(len(X)), 0
@@ -106,6 +107,7 @@ class _ByMap:
     """Ascents on a density of another kind, block after block."""
 
     backend: Backend
+    rows: int  # of the data
     density: Density
 
     def ends(self, sigma: float, run: Run, progress: State, text: str, kept: State | None) -> Array:
@@ -126,7 +128,18 @@ class _ByMap:
 
         climbs = MapOfClimbs(tasks, kept, state, how_far)
         climbs.work_off(self.backend, run, partial(climb_starts, sigma=sigma, density=self.density))
-        arrived: Array = climbs.ends()["points"][climbs.of_starts(parts)[0]] * sigma
+        ends = climbs.ends()
+        lost = np.flatnonzero(ends.get("lost", False))
+        if lost.size:  # they left the field where nobody has all rows: they go on by sums over all of them
+            if kept is not None and "ascents/points" in kept:  # an earlier attempt was stopped among them
+                ascents = Ascents.from_state(kept)
+            else:
+                ascents = Ascents.begin(ends["points"][lost], ends["log_density"][lost])
+            for _ in climb_by_steps(self.backend, self.rows, sigma, ascents):
+                run.report(how_far)
+                run.offer(lambda: {**state(), **ascents.state()})
+            ends["points"][lost] = ascents.points
+        arrived: Array = ends["points"][climbs.of_starts(parts)[0]] * sigma
         return arrived
 
 
