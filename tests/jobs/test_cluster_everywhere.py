@@ -128,7 +128,7 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "whole.h5"
 
 
-CHANGED = ["--clusters", "9", "--restarts", "4000", "--checkpoint-every", "0"]
+CHANGED = ["--clusters", "9", "--restarts", "1500", "--checkpoint-every", "0"]
 
 
 @pytest.fixture(scope="module")
