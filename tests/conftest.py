@@ -17,7 +17,7 @@ import pytest
 
 from parallel_mix.kernels.metrics.signatures import Signatures
 from parallel_mix.store.checksums import Checksums
-from tests.processes import dask_address, rank, run_forked, start_dask, start_ranks
+from tests.processes import dask_address, program, run_forked, start_dask, start_forks
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,9 +58,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Start the one Dask cluster and the one server of ranks, which serve all processes of the tests."""
+    """Start the one Dask cluster and the one server of forks, which serve all processes of the tests."""
     start_dask()
-    start_ranks()
+    start_forks()
 
 
 BUDGET = 25.0
@@ -113,8 +113,8 @@ def parallel_mix(
     forked = more.keys() <= {"PYTHONPATH"}  # what reads other variables when it is loaded has been loaded by then
     if not before and forked:
         return run_forked([*map(str, words), *after], environment(**more), timeout)
-    program = rank() if forked else [str(BIN / "parallel-mix")]
-    return run_to_end([*before, *program, *map(str, words), *after], timeout, **more)
+    first = program() if forked else [str(BIN / "parallel-mix")]
+    return run_to_end([*before, *first, *map(str, words), *after], timeout, **more)
 
 
 def run_to_end(command: list[str], timeout: float = 120, **more: str) -> subprocess.CompletedProcess[str]:

@@ -1,14 +1,12 @@
 """Commands in processes of their own, without the second that Python takes to load libraries.
 
-A server that has loaded them forks a process for each command (`forkserver` of the standard library; for ranks,
-`tests/ranks.py`). It has begun no threads of OpenMP, which would not survive a fork: it loads what brings them, and
-computes nothing by it. One Dask cluster serves the whole run of the tests, and one server of ranks.
+A server that has loaded them forks a process for each command (`tests/fork_server.py`). It serves the whole run of the
+tests, and so does one Dask cluster.
 """
 
 from __future__ import annotations
 
 import atexit
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -18,25 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-PRELOADED = [
-    "h5py",
-    "matplotlib.backends.backend_agg",
-    "matplotlib.backends.backend_svg",
-    "scipy.cluster.hierarchy",
-    "scipy.spatial",
-    "sklearn.metrics",
-    "sklearn.model_selection",
-    "sklearn.svm",
-    "sklearn.tree",
-    "parallel_mix.evaluate.crossval",
-    "parallel_mix.families.hmac.file",
-    "parallel_mix.models.clusters.clustering",
-    "parallel_mix.models.hlm.incremental",
-    "parallel_mix.models.hmac.prediction",
-    "parallel_mix.models.distances.pairwise",
-    "parallel_mix.runs.job",
-    "tests.warmed",
-]
+from tests import stand_in
+
 CLUSTER = """
 import sys
 from distributed import LocalCluster
@@ -47,8 +28,8 @@ if __name__ == "__main__":
 """
 ADDRESS = "PARALLEL_MIX_TESTS_DASK"
 """The environment variable that names the file with the address of the Dask cluster of this run of the tests."""
-RANKS = "PARALLEL_MIX_TESTS_RANKS"
-"""The environment variable that names the socket of the server of ranks of this run of the tests."""
+FORKS = "PARALLEL_MIX_TESTS_FORKS"
+"""The environment variable that names the socket of the server of forks of this run of the tests."""
 IDLE = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
@@ -58,57 +39,37 @@ IDLE = {
 """Without these a cluster that has nothing to do takes a twelfth of a processor: for profiles, and to watch itself."""
 
 
-def _run_into(words: Sequence[str], folder: str, environment: Mapping[str, str], out: str, err: str) -> None:
-    """What a forked process does; what it says goes into files."""
-    for number, path in ((1, out), (2, err)):
-        to = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(to, number)
-        os.close(to)
-    run_here(words, folder, environment)
-
-
-def run_here(words: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:
-    """Run the command line program in this process, as if it had been started in a folder and an environment."""
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment)
-    own = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place]
-    sys.path[:] = own + [folder if place == "" else place for place in sys.path]
-    sys.argv = ["parallel-mix", *words]
-    if os.environ.get("PARALLEL_MIX_TESTS_TOY"):
-        import tests.toy  # noqa: F401
-    from parallel_mix.cli import main
-
-    try:
-        main(words)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-
-
-@cache
-def _context() -> multiprocessing.context.BaseContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    return context
-
-
 def run_forked(
     words: Sequence[str], environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line program to its end, as `subprocess.run` would."""
-    with tempfile.TemporaryDirectory() as name:
-        out, err = Path(name) / "out", Path(name) / "err"
-        arguments = (list(words), str(Path.cwd()), dict(environment), str(out), str(err))
-        process = _context().Process(target=_run_into, args=arguments)  # type: ignore[attr-defined]
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(list(words), timeout)
-        said, warned = (path.read_text(errors="replace") if path.exists() else "" for path in (out, err))
-        return subprocess.CompletedProcess(list(words), process.exitcode, said, warned)
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        open(os.devnull) as none,  # noqa: PTH123
+        stand_in.ask(_forks(), list(words), dict(environment), [some.fileno() for some in (none, out, err)]) as fork,
+    ):
+        fork.settimeout(timeout)
+        try:
+            code = int(fork.makefile().read().split()[1])
+        except TimeoutError:
+            raise subprocess.TimeoutExpired(list(words), timeout) from None
+        said, warned = ((some.seek(0), some.read().decode(errors="replace"))[1] for some in (out, err))
+        return subprocess.CompletedProcess(list(words), code, said, warned)
+
+
+def program() -> list[str]:
+    """The words that start the command line program, for mpirun too: a process that stands in for a fork."""
+    return [sys.executable, "-IS", str(stand_in.__file__), _forks()]
+
+
+@cache
+def _forks() -> str:
+    """The socket of the server of forks, which is started where it has not been yet."""
+    if FORKS not in os.environ:
+        start_forks()
+    _wait_for(Path(os.environ[FORKS]).exists, "The server of forks")
+    return os.environ[FORKS]
 
 
 def start_dask() -> None:
@@ -116,9 +77,9 @@ def start_dask() -> None:
     _start_server(ADDRESS, ["-c", CLUSTER], IDLE)
 
 
-def start_ranks() -> None:
-    """Start the one server of ranks of this run of the tests, until this process ends."""
-    _start_server(RANKS, ["-m", "tests.ranks"], {})
+def start_forks() -> None:
+    """Start the one server of forks of this run of the tests, until this process ends."""
+    _start_server(FORKS, ["-m", "tests.fork_server"], {})
 
 
 def _start_server(variable: str, words: list[str], more: Mapping[str, str]) -> None:
@@ -141,15 +102,6 @@ def dask_address() -> str:
     file = Path(os.environ[ADDRESS])
     _wait_for(lambda: file.exists() and file.read_text().endswith("\n"), "The Dask cluster")
     return file.read_text().strip()
-
-
-@cache
-def rank() -> list[str]:
-    """The words that mpirun is to start as a rank, for a rank that the server forks."""
-    if RANKS not in os.environ:
-        start_ranks()
-    _wait_for(Path(os.environ[RANKS]).exists, "The server of ranks")
-    return [sys.executable, "-IS", str(Path(__file__).with_name("rank.py")), os.environ[RANKS]]
 
 
 def _wait_for(there: Callable[[], bool], what: str) -> None:

@@ -22,7 +22,7 @@ from parallel_mix.cli import call_of, template_of
 from parallel_mix.registry import FAMILIES, Family
 from tests import toy
 from tests.conftest import ROOT, assert_same_result, blobs, contents, environment, kill_with_children, launcher
-from tests.processes import rank, run_forked
+from tests.processes import program, run_forked
 
 del FAMILIES[toy.TOY.kind]  # it is known here alone
 PROGRAM = [sys.executable, "-c", "import tests.toy; from parallel_mix.cli import main; main()"]
@@ -51,7 +51,7 @@ def run(*words: object, backend: str = "serial", timeout: float = 120) -> subpro
     command = [*map(str, words), *after]
     if not before:
         return run_forked(command, ENVIRONMENT, timeout)
-    words_of_process = [*before, *rank(), *command]
+    words_of_process = [*before, *program(), *command]
     return subprocess.run(words_of_process, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout)
 
 
