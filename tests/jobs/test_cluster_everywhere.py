@@ -21,7 +21,8 @@ from parallel_mix.progress import Progress
 from parallel_mix.runs.reader import InputReader
 from parallel_mix.store.stored_matrix import StoredMatrix
 from parallel_mix.store.tables import Selection, read_table
-from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.conftest import assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.processes import program
 
 X = blobs(700, 4, 6)
 D = cdist(X, X)
@@ -149,7 +150,7 @@ def test_a_matrix_that_changes_meanwhile_spoils_nothing(
     was = matrix.stat()
     words = ["cluster", matrix, *CHANGED]
     before, after = launcher(backend)
-    command = [*before, str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), *after]
+    command = [*before, *program(), *map(str, words), "-o", str(out), *after]
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
     kept, seen = out.with_name("C.h5.checkpoint"), set()
     while len(seen) < 2:  # the first speaks of nothing done
@@ -267,7 +268,7 @@ def test_what_decides_a_run_is_in_its_checkpoint(tmp_path: Path, change: str) ->
         np.savez(tmp_path / f"{name}.npz", **data)
     more = {"weights": ["--weights", "v"], "classes": ["--by-class", "y"], "shard": []}[change]
     words = ["--clusters", "70", "--restarts", "301", "-o", tmp_path / "C.h5", *more]
-    command = [BIN / "parallel-mix", "cluster", tmp_path / "first.npz", *words, "--checkpoint-every", "0"]
+    command = [*program(), "cluster", tmp_path / "first.npz", *words, "--checkpoint-every", "0"]
     process = subprocess.Popen(list(map(str, command)), env=environment(), stderr=subprocess.DEVNULL)
     kept = tmp_path / "C.h5.checkpoint"
     while not kept.exists() and process.poll() is None:

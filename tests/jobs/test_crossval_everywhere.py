@@ -13,7 +13,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from parallel_mix.evaluate.tables import FORMATS
-from tests.conftest import BIN, assert_same_result, blobs, environment, parallel_mix
+from tests.conftest import assert_same_result, blobs, environment, parallel_mix
+from tests.processes import program
 
 X = blobs(160, 4, 6)
 Y = np.array(["red", "green", "blue"])[np.arange(160) % 3]
@@ -151,7 +152,7 @@ def test_which_rows_have_a_class_is_in_the_checkpoint(tmp_path: Path) -> None:
     nothing = np.full(450, -1.0) * np.nan
     np.savez(tmp_path / "D.npz", distances=cdist(rows, rows), y=np.r_[y, nothing], other=np.r_[nothing, y])
     words = ["crossval", tmp_path / "D.npz", "-o", tmp_path / "R.h5", "--classifiers", "svm-features-rbf,sda"]
-    command = [BIN / "parallel-mix", *words, "--checkpoint-every", "0"]
+    command = [*program(), *words, "--checkpoint-every", "0"]
     process = subprocess.Popen(list(map(str, command)), env=environment(), stderr=subprocess.DEVNULL)
     while not (tmp_path / "R.h5.checkpoint").exists() and process.poll() is None:
         time.sleep(0.002)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from tests.conftest import BIN, assert_same_result, blobs, environment, parallel_mix
+from tests.conftest import assert_same_result, blobs, environment, parallel_mix
+from tests.processes import program
 
 X = blobs(300, 4, 6)
 Y = np.array(["red", "green", "blue"])[np.arange(300) % 3]
@@ -223,7 +224,7 @@ def test_an_update_stopped_and_gone_on_with(tmp_path: Path) -> None:
     words = ["hlm", "update", tmp_path / "model.h5", tmp_path / "more.npz", "--scheme", "2", "--components", "30"]
     assert parallel_mix(*words, "-o", tmp_path / "whole.h5").returncode == 0
     out = tmp_path / "out.h5"
-    command = [str(BIN / "parallel-mix"), *map(str, words), "-o", str(out), "--checkpoint-every", "0", "--threads", "1"]
+    command = [*program(), *map(str, words), "-o", str(out), "--checkpoint-every", "0", "--threads", "1"]
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL)
     kept, seen = out.with_name("out.h5.checkpoint"), set()
     while len(seen) < 2 and process.poll() is None:  # the first speaks of nothing done

@@ -13,7 +13,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.conftest import BIN, assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.conftest import assert_same_result, blobs, environment, launcher, parallel_mix
+from tests.processes import program
 
 LEVELS = ["--levels", "7"]
 LONG = ["--levels", "6", "--range", "0.1,1.0", "--checkpoint-every", "0"]
@@ -104,7 +105,7 @@ def test_killed_and_resumed_it_gives_the_same_bits(
     before, after = launcher(backend_name)
     words = [
         *before,
-        str(BIN / "parallel-mix"),
+        *program(),
         "hmac",
         str(table),
         "-o",

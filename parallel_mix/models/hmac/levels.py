@@ -60,7 +60,6 @@ class _Fit:
         self.backend = backend
         self.run = run
         self.n = source.shape[0]
-        self.weight = source.weights()
         self.frame = frame
         self.bandwidths = settings.ladder(self.frame.spread)
         self.levels: list[Level] = []
@@ -163,10 +162,10 @@ class _Fit:
         if self._goes_on:
             return self.levels[-1].modes, self.levels[-1].log_density
         X = self._rows()
-        if self.weight is None:
+        if (weight := self.source.weights()) is None:
             return X, np.full(self.n, -np.log(self.n))
         with np.errstate(divide="ignore"):
-            return X, np.log(self.weight / self.weight.sum())
+            return X, np.log(weight / weight.sum())
 
     def _rows(self) -> Array:
         """All rows in the coordinates of the analysis."""
@@ -196,7 +195,7 @@ class _Fit:
         end_of = relabelled(end, member)  # of each ascent
         labels = end_of if below is None else end_of[below.through]
         if below is None or self.members is None:
-            self.members = Members.of(labels if below is None else below.first_labels, self.weight)
+            self.members = Members.of(labels if below is None else below.first_labels, self.source)
         members = self.members if below is None else self.members.joined(labels)
         best = highest_ends(member, log_density)
         digits = DIGITS if self.density is None else self.density.digits

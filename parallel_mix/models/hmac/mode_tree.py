@@ -86,19 +86,17 @@ class Members(NamedTuple):
     first: np.ndarray  # (k) int64: the number of the first one
 
     @classmethod
-    def of(cls, labels: np.ndarray, weight: Array | None) -> Members:
-        """The members of clusters with these labels, of which each has some."""
+    def of(cls, labels: np.ndarray, source: RowSource) -> Members:
+        """The members of clusters of some rows with these labels, of which each has some."""
         k = int(labels.max()) + 1
         sizes, mass, first = np.zeros(k, dtype=np.int64), np.zeros(k), np.full(k, len(labels))
         for a, b in reversed(blocks_of(len(labels))):
-            some = labels[a:b]
-            sizes += np.bincount(some, minlength=k)
-            first[some[::-1]] = np.arange(
-                b - 1, a - 1, -1
-            )  # of those of one cluster the last one that is written stays
-            if weight is not None:
-                mass += np.bincount(some, weights=weight[a:b], minlength=k)
-        return cls(sizes, sizes.astype(np.float64) if weight is None else mass, first)
+            some, weight = labels[a:b], source.weights(a, b)
+            counts = np.bincount(some, minlength=k)
+            sizes += counts
+            mass += counts if weight is None else np.bincount(some, weight, k)
+            first[some[::-1]] = np.arange(b - 1, a - 1, -1)  # of those of one cluster the last that is written stays
+        return cls(sizes, mass, first)
 
     def joined(self, joins: np.ndarray) -> Members:
         """The members of the clusters that these are joined to."""
