@@ -28,8 +28,8 @@ from large_data import drawn
 from parallel_mix.backends.base import Kernel, Tasks
 from parallel_mix.backends.inline import InlineBackend
 from parallel_mix.families.hmac.file import tree_of
-from parallel_mix.models.hmac.climb_map import slices_of
-from parallel_mix.models.hmac.levels import fit_hmac, warm_up
+from parallel_mix.models.hmac.density_choice import warm_up
+from parallel_mix.models.hmac.levels import fit_hmac
 from parallel_mix.models.hmac.points import Points, measure_frame
 from parallel_mix.models.hmac.result import HmacSettings
 from parallel_mix.progress import Progress
@@ -38,11 +38,13 @@ from parallel_mix.store.results import write_tree
 from parallel_mix.store.tables import Selection, digest, read_table
 
 BIN = Path(sys.executable).parent
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_WAIT_POLICY": "passive"}
+ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_WAIT_POLICY": "passive"}
 BYTES_A_SECOND = 1e9
 """What a network carries, for results that come from other hosts: assumed, not measured."""
 MOST_SUMS = 64
 """Blocks of rows whose waves are summed, at most: more rows make larger ones."""
+FEW = 2_000
+"""Rows of a table by which the start of a command is measured: all that does not grow with the rows."""
 RANKS = (1, 2, 4, 16, 64, 256, 1024, 4096)
 HANDED_OUT = """
 import sys, time
@@ -146,8 +148,9 @@ class Model:
                 each = sum(tasks) * grown / many
                 tasks = [each] * many
             elif by_rows and grown != 1.0:
-                many = len(slices_of(rows)) if call.name == "climb_slice" else max(round(len(tasks) * grown), 1)
-                tasks = [tasks[k % len(tasks)] for k in range(many)]
+                full = [seconds for seconds in tasks if seconds > statistics.median(tasks) / 2.0]  # the last has less
+                many = max(round(sum(tasks) * grown / statistics.mean(full)), 1)
+                tasks = [full[k % len(full)] for k in range(many)]
             parts["tasks"] += longest(tasks, ranks)
             parts["fields"] += call.of_each
             if ranks > 1:
@@ -168,7 +171,6 @@ def taken_apart(path: Path, folder: Path) -> Model:
     """The run of a table, by one process."""
     recorder = Recorder()
     recorder.watch_fields()
-    warm_up()
     began = time.perf_counter()
     table = read_table(path, leave_from=0)
     digest(table)
@@ -190,14 +192,14 @@ def run(path: Path, out: Path, ranks: int) -> float:
     else:
         words = [str(BIN / "mpirun"), "--oversubscribe", "-n", str(ranks), *words]
     began = time.perf_counter()
-    subprocess.run(words, check=True, env={**os.environ, **AS_ROOT})
+    subprocess.run(words, check=True, env={**os.environ, **ENVIRONMENT})
     return time.perf_counter() - began
 
 
 def handed_out() -> float:
     """Seconds of rank 0 for each task, by tasks that do nothing."""
     words = [str(BIN / "mpirun"), "--oversubscribe", "-n", "2", sys.executable, "-c", HANDED_OUT]
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env={**os.environ, **AS_ROOT})
+    done = subprocess.run(words, check=True, capture_output=True, text=True, env={**os.environ, **ENVIRONMENT})
     return float(done.stdout.split()[-1])
 
 
@@ -210,18 +212,26 @@ def table_of(model: Model, title: str, rows_on: Callable[[int], int]) -> None:
         seconds, parts = model.seconds(ranks, rows)
         alone = model.seconds(1, rows)[0]
         shares = " | ".join(f"{parts[name]:.1f}" for name in ("rank 0", "fields", "tasks", "exchange"))
-        print(f"| {ranks:,} | {rows:.0e} | {seconds:,.1f} | {alone / seconds / ranks:.0%} | {shares} |")
+        print(f"| {ranks:,} | {rows:,} | {seconds:,.1f} | {alone / seconds / ranks:.0%} | {shares} |")
 
 
 def main() -> None:
     """All of it."""
     rows, columns = (int(word) for word in sys.argv[1:3]) if len(sys.argv) > 2 else (10_000_000, 2)
-    folder = Path(tempfile.mkdtemp())
-    for name, n in (("table", rows), ("few", 2_000)):
+    with tempfile.TemporaryDirectory() as name:
+        scaling(rows, columns, Path(name))
+
+
+def scaling(rows: int, columns: int, folder: Path) -> None:
+    """The model of these rows, and what it says."""
+    for name, n in (("table", rows), ("few", FEW)):
         with h5py.File(folder / f"{name}.h5", "w") as file:
             file["X"] = drawn(n, columns)
-    start = statistics.median(run(folder / "few.h5", folder / "few.out.h5", 1) for _ in range(3))
-    model = replace(taken_apart(folder / "table.h5", folder), start=start, message=handed_out())
+    warm_up("field")
+    few, model = (taken_apart(folder / f"{name}.h5", folder) for name in ("few", "table"))
+    whole = statistics.median(run(folder / "few.h5", folder / "few.out.h5", 1) for _ in range(3))
+    start = whole - sum(sum(call.seconds) + call.of_each for call in few.calls)
+    model = replace(model, start=start, by_rows=model.by_rows - few.by_rows, message=handed_out())
     by_name: dict[str, list[float]] = {}
     for call in model.calls:
         for k, value in enumerate((len(call.seconds), sum(call.seconds), call.of_each, call.size / 1e6)):

@@ -51,6 +51,8 @@ def asked_of_a_fork(path: str) -> tuple[Sequence[str], str, Mapping[str, str]] |
     while True:
         ready, _, _ = select.select([sys.stdin, listener, *forks, *(asker for _, asker in forks.values())], [], [])
         if sys.stdin in ready:
+            for pid, _ in forks.values():
+                os.kill(pid, signal.SIGKILL)
             return None
         for ended in [number for number, (_, asker) in forks.items() if number in ready or asker in ready]:
             pid, asker = forks.pop(ended)
@@ -77,8 +79,9 @@ def asked_of_a_fork(path: str) -> tuple[Sequence[str], str, Mapping[str, str]] |
                 return words, folder, environment
             for stream in streams:
                 os.close(stream)
-            asker.sendall(f"{pid}\n".encode())
             forks[os.pidfd_open(pid)] = pid, asker
+            with contextlib.suppress(OSError):  # who asked was killed: that is seen next
+                asker.sendall(f"{pid}\n".encode())
 
 
 def run(words: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:
@@ -97,9 +100,14 @@ def run(words: Sequence[str], folder: str, environment: Mapping[str, str]) -> No
 
 
 def end(error: BaseException | None) -> NoReturn:
-    """End this process as the interpreter would, but for clearing its memory, which takes as long as many a command."""
+    """End this process with the exit code and the words of the interpreter, but at once.
+
+    The interpreter would clear its memory first, which takes as long as many a command.
+    """
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
     else:
         code = int(error is not None)
         if error is not None:
@@ -114,7 +122,8 @@ def end(error: BaseException | None) -> NoReturn:
 
 if __name__ == "__main__":
     for name in PRELOADED:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     asked = asked_of_a_fork(sys.argv[1])
     if asked is not None:
         try:

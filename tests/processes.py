@@ -74,20 +74,20 @@ def _forks() -> str:
 
 def start_dask() -> None:
     """Start the one Dask cluster of this run of the tests: two workers of one thread, until this process ends."""
-    _start_server(ADDRESS, ["-c", CLUSTER], IDLE)
+    _start_server(ADDRESS, ["-c", CLUSTER], IDLE, subprocess.DEVNULL)
 
 
 def start_forks() -> None:
     """Start the one server of forks of this run of the tests, until this process ends."""
-    _start_server(FORKS, ["-m", "tests.fork_server"], {})
+    _start_server(FORKS, ["-m", "tests.fork_server"], {}, None)
 
 
-def _start_server(variable: str, words: list[str], more: Mapping[str, str]) -> None:
+def _start_server(variable: str, words: list[str], more: Mapping[str, str], errors: int | None) -> None:
     """Start a program that makes a file, whose name the variable holds, and ends when its input does."""
     folder = tempfile.TemporaryDirectory()
     os.environ[variable] = str(Path(folder.name) / "at")
     server = subprocess.Popen(
-        [sys.executable, *words, os.environ[variable]], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [sys.executable, *words, os.environ[variable]], stdin=subprocess.PIPE, stderr=errors,
         env={**os.environ, **more, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
     )  # fmt: skip
     atexit.register(folder.cleanup)

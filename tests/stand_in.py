@@ -36,6 +36,7 @@ if __name__ == "__main__":
         signal.signal(passed_on, lambda number, _: os.kill(pid, number))
     code = int(answers.readline())
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)

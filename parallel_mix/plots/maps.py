@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parallel_mix.plots.figures import new_figure, tidy
-from parallel_mix.plots.palette import colour_of, marker_of
+from parallel_mix.plots.palette import MOST_STYLES, colour_of, marker_of
 
 Array = NDArray[np.float64]
 MOST_LISTED = 24
@@ -84,15 +84,12 @@ def draw_bins(
 
     low, high = cloud.low, cloud.high
     half = np.where(high > low, high / 2.0 - low / 2.0, 0.5)  # of the range, which itself may be too large for a double
-    of_styles: dict[int, NDArray[np.int64]] = {}
+    of_styles = np.zeros((MOST_STYLES + 1, bins, bins), dtype=np.int64)  # the first: of grey ones, whose style is -1
     for first, Z in cloud.parts():
         column, row = np.minimum((Z / 2.0 - low / 2.0) / half * bins, bins - 1).astype(np.int64).T
-        some, which = np.unique(styles_of(first, first + len(Z)), return_inverse=True)
-        added = np.bincount((which * bins + row) * bins + column, minlength=len(some) * bins * bins)
-        for style, more in zip(some.tolist(), added.reshape(len(some), bins, bins), strict=True):
-            of_styles[style] = of_styles[style] + more if style in of_styles else more
-    styles = sorted(of_styles)
-    counts = np.stack([of_styles[style] for style in styles])
+        np.add.at(of_styles, (styles_of(first, first + len(Z)) + 1, row, column), 1)
+    there = of_styles.any(axis=(1, 2))
+    counts, styles = of_styles[there], (np.flatnonzero(there) - 1).tolist()
     total = counts.sum(axis=0)
     image = np.empty((bins, bins, 4))
     image[..., :3] = np.array([to_rgb(colour_of(style)) for style in styles])[counts.argmax(axis=0)]

@@ -17,6 +17,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -89,9 +90,9 @@ def _look(path: Path) -> Checksums | str | None:
 
 
 def _trial(path: Path) -> AbstractContextManager[Callable[[], int]]:
-    """A trial of the file by a copy of this process, or of one that was forked before MPI began."""
+    """A trial of the file: by a copy of this process meanwhile, or by one of the helper once its end is asked for."""
     if _helper is not None:
-        return _helper.trial(path)
+        return contextlib.nullcontext(partial(_helper.end_of, path))
     if "mpi4py.MPI" in sys.modules:
         return contextlib.nullcontext(lambda: 0)  # MPI should not be copied, and nobody called `before_mpi`
     return _trial_by_a_copy(path)
@@ -108,22 +109,11 @@ class _Helper:
         there.close()
         self._lines = here.makefile("rw", encoding="utf-8", errors="surrogateescape")
 
-    @contextlib.contextmanager
-    def trial(self, path: Path) -> Iterator[Callable[[], int]]:
-        """Let a copy read the file; what is yielded waits for its exit code, a signal as a negative number."""
+    def end_of(self, path: Path) -> int:
+        """The exit code of a copy that reads the file, a signal as a negative number."""
         self._lines.write(json.dumps(str(path.absolute())) + "\n")
         self._lines.flush()
-        answers: list[str] = []
-
-        def end() -> int:
-            answers.append(self._lines.readline())
-            return int(answers[0] or 0)  # nothing is known where the helper was killed
-
-        try:
-            yield end
-        finally:
-            if not answers:
-                end()
+        return int(self._lines.readline() or 0)  # nothing is known where the helper was killed
 
     def _serve(self, channel: socket.socket) -> NoReturn:
         """Answer until the process that was copied has ended."""
@@ -154,7 +144,7 @@ def before_mpi() -> None:
 def _trial_by_a_copy(path: Path) -> Iterator[Callable[[], int]]:
     """Let a copy of this process read a file; what is yielded waits for its exit code, a signal as a negative number.
 
-    A copy that nobody waited for is ended.
+    A copy that nobody waited for is ended: so a file that differs from its checksums ends it at once.
     """
     child = os.fork()
     if not child:

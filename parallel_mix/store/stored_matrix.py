@@ -33,6 +33,8 @@ ENTRIES_AT_ONCE = 2**22
 """Entries of a stripe that is surveyed by one worker."""
 BYTES_AT_ONCE = 2**19
 """Bytes of a block that fits into a core's cache."""
+STRIPE_BYTES = 2**25
+"""Bytes that are compared with their checksums at a time, while blocks of them are looked at."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +96,22 @@ class StoredMatrix:
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Array]]:
         """The rows start..stop, in blocks (number of the first row, entries) that fit into a core's cache.
 
-        The entries are to be read and not to be written to. They are compared with their checksums meanwhile: nothing
-        that was made of them is to be believed before the last block.
+        The entries are to be read and not to be written to. Stripe by stripe they are compared with their checksums
+        meanwhile: nothing that was made of them is to be believed before the last block.
         """
-        with self._opened() as dataset, ThreadPoolExecutor(1) as beside:
+        with self._opened() as dataset, ThreadPoolExecutor(1) as other_thread:
             mapped_ones = mapped_entries(dataset, self.path, "r")
             entries = dataset if mapped_ones is None else mapped_ones
             sums = self._sums_of(dataset)
-            compared = beside.submit(sums.compare_range, entries, start, stop) if sums else None
-            step = rows_at_once(dataset.nbytes // max(len(dataset), 1))
-            for a in range(start, stop, step):
-                yield a, floating(entries[a : min(a + step, stop)])
-            if compared:
-                compared.result()
+            row_bytes = dataset.nbytes // max(len(dataset), 1)
+            step, stripe = rows_at_once(row_bytes), max(STRIPE_BYTES // max(row_bytes, 1), 1)
+            for first in range(start, stop, stripe):
+                last = min(first + stripe, stop)
+                compared = other_thread.submit(sums.compare_range, entries, first, last) if sums else None
+                for a in range(first, last, step):
+                    yield a, floating(entries[a : min(a + step, last)])
+                if compared:
+                    compared.result()
         self.check_unchanged()  # a file that was cut short meanwhile reads as zeros
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from parallel_mix.backends.serial import SerialBackend
 from parallel_mix.errors import InputError
 from parallel_mix.kernels.density.ascents import Ascents
 from parallel_mix.models.core import sources
+from parallel_mix.models.core.run import QuietRun, State
 from parallel_mix.models.core.sources import HeldRows
 from parallel_mix.models.hmac import climb_map, climbing, field_climbing, levels, prediction
 from parallel_mix.models.hmac.density_choice import left_where_they_are
@@ -135,6 +136,49 @@ def test_ascents_that_the_field_cannot_tell_go_on_by_sums_over_all_rows(monkeypa
     far = X[:, 0] > 30.0
     assert (of_other[far] >= 0).all()
     assert adjusted_rand_score(of_one[far], of_other[far]) == 1.0
+
+
+class Killed(Exception):
+    pass
+
+
+class KilledIn(QuietRun):
+    """Ends a run at the first offer of a state with a name in it, or keeps what was offered last."""
+
+    def __init__(self, name: str = "", state: State | None = None) -> None:
+        self.name, self.begun, self.latest = name, state, dict
+
+    def restored(self) -> State | None:
+        return self.begun
+
+    def offer(self, state: Callable[[], State]) -> None:
+        self.latest = state
+        if self.name and self.name in state():
+            raise Killed
+
+
+@pytest.mark.parametrize("approach", [2, 3])
+def test_points_go_on_from_any_checkpoint(approach: int) -> None:
+    """One that was kept among ascents that left the field, and one that is made after the ascents have ended."""
+    X = np.concatenate([blobs(1500, 2, 3, 1), blobs(30, 2, 2, 5) + 60.0])
+    source = HeldRows(X, np.concatenate([np.full(1500, 1e9), np.ones(30)]))
+    result = fit(source, approach, bandwidths=(0.4,))
+    new = X[np.random.default_rng(0).permutation(1530)] + 0.01
+
+    def labels(run: QuietRun) -> np.ndarray:
+        with SerialBackend(1) as alone:
+            return predict_hmac(result, source, new, 0, alone, run)
+
+    late = KilledIn()
+    expected = labels(late).copy()
+    np.testing.assert_array_equal(labels(KilledIn(state=late.latest())), expected)
+    if approach == 3:
+        killed = KilledIn("ascents/points")
+        with pytest.raises(Killed):
+            labels(killed)
+        resumed = KilledIn("nothing of this name", killed.latest())
+        np.testing.assert_array_equal(labels(resumed), expected)
+        assert "ascents/points" in resumed.latest()
 
 
 def test_what_approach_3_cannot_do_is_a_sentence() -> None:

@@ -57,6 +57,7 @@ def predict_hmac(
             break
         text = f"level {number + 1}/{level + 1}, {len(open_rows)} points"
         progress = {"labels": labels, "at": at, "open_rows": open_rows, "level": number}
+        at = at.copy()  # what a checkpoint of this level keeps stays as it was
         at[open_rows] = climber.ends(result.levels[number].bandwidth, run, progress, text, state)
         state = None
         open_rows = _label(result, number, level, at, open_rows, labels)
@@ -120,24 +121,24 @@ class _ByMap:
 
         def how_far() -> HowFar:
             """How many of all points have arrived."""
-            return points - len(starts) + climbs.arrived, points, text
+            still = 0 if ascents is None else int(ascents.moving.sum())
+            return points - len(starts) + climbs.arrived - still, points, text
 
         def state() -> State:
             """What a checkpoint keeps."""
-            return {**progress, "done": how_far()[0], "tasks": climbs.done, **climbs.arrays()}
+            of_ascents = {} if ascents is None else ascents.state()
+            return {**progress, "done": how_far()[0], "tasks": climbs.done, **climbs.arrays(), **of_ascents}
 
+        ascents = Ascents.from_state(kept) if kept is not None and "ascents/points" in kept else None
         climbs = MapOfClimbs(tasks, kept, state, how_far)
         climbs.work_off(self.backend, run, partial(climb_starts, sigma=sigma, density=self.density))
         ends = climbs.ends()
         lost = np.flatnonzero(ends.get("lost", False))
         if lost.size:  # they left the field where nobody has all rows: they go on by sums over all of them
-            if kept is not None and "ascents/points" in kept:  # an earlier attempt was stopped among them
-                ascents = Ascents.from_state(kept)
-            else:
-                ascents = Ascents.begin(ends["points"][lost], ends["log_density"][lost])
+            ascents = ascents or Ascents.begin(ends["points"][lost], ends["log_density"][lost])
             for _ in climb_by_steps(self.backend, self.rows, sigma, ascents):
                 run.report(how_far)
-                run.offer(lambda: {**state(), **ascents.state()})
+                run.offer(state)
             ends["points"][lost] = ascents.points
         arrived: Array = ends["points"][climbs.of_starts(parts)[0]] * sigma
         return arrived
