@@ -1,6 +1,7 @@
 """Checksums of a file's bytes, behind its content.
 
-HDF5 reads no farther than its own end, so it does not see them. They are compared before any library touches the file.
+HDF5 reads no farther than its own end, so it does not see them. They are compared before anything that is read of it
+is used.
 
 A large matrix is written in place, tile by tile, by many workers, and read by rows. So a few rows at a time have one
 checksum: the sum, modulo 2^64, of the checksums of their pieces, one piece for each tile across. Whoever writes a tile
