@@ -56,7 +56,7 @@ def test_both_approaches_agree_in_labels(serial_results: dict[int, Path]) -> Non
 
 HOW = {
     "approach 1": ("rows.npy", [*LONG, "--approach", "1"]),
-    "approach 2": ("rows.npy", [*LONG, "--approach", "2", "--density", "exact"]),
+    "approach 2": ("more.npy", [*LONG, "--approach", "2", "--density", "exact"]),
     "tree": ("more.npy", [*LONG, "--flat", "--density", "tree"]),
     "field": ("plane.npy", ["--levels", "30", "--flat", "--density", "field", "--checkpoint-every", "0"]),
     "approach 3": ("plane.npy", ["--levels", "30", "--flat", "--approach", "3", "--checkpoint-every", "0"]),
@@ -69,7 +69,7 @@ def wholes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Results of some seconds; their tables lie beside them."""
     folder = tmp_path_factory.mktemp("long")
     np.save(folder / "rows.npy", blobs(3500, 6, 9))
-    np.save(folder / "more.npy", blobs(5000, 6, 9))
+    np.save(folder / "more.npy", blobs(8000, 6, 9))
     np.save(folder / "plane.npy", blobs(30_000, 2, 9))
     results = {how: folder / f"{how}.h5" for how in HOW}
     for how, out in results.items():
