@@ -104,9 +104,13 @@ def dask_address() -> str:
     return file.read_text().strip()
 
 
+PATIENCE = 240.0
+"""Seconds that a server of the tests may take to start; the first one on a machine compiles all numerical code."""
+
+
 def _wait_for(there: Callable[[], bool], what: str) -> None:
-    """Wait a minute for something that is started."""
-    patience = time.monotonic() + 60.0
+    """Wait for something that is started."""
+    until = time.monotonic() + PATIENCE
     while not there():
-        assert time.monotonic() < patience, f"{what} of the tests did not start within a minute."
+        assert time.monotonic() < until, f"{what} of the tests did not start within {PATIENCE:.0f} seconds."
         time.sleep(0.1)
